@@ -18,7 +18,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-PRODUCT = ("core", "schedules", "sim", "run", "gpu", "cli")
+PRODUCT = ("core", "schedules", "sim", "optimise", "run", "gpu", "cli")
 BUILT_FROM = (*PRODUCT, "cmake", "docs/schema", "CMakeLists.txt")
 MOST_FILES = 8
 PATCH = Path(__file__).with_name("scaled_linear.patch")
