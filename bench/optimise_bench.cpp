@@ -29,7 +29,7 @@ namespace {
 using capo::optimise::Orders;
 using capo::optimise::Problem;
 
-// Of this process alone: machines do other work as well.
+// Counts this process alone, since machines do other work as well.
 double processor_time() {
   return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
 }

@@ -235,6 +235,23 @@ void Evaluation::keep_turns(std::uint32_t lowest, std::uint32_t highest) {
   last_.by_turn.assign(by_turn_.begin() + lowest, by_turn_.begin() + highest + 1);
 }
 
+// Gives these turns anew: what was reached comes before all others or behind them, and each part
+// keeps its order.
+void Evaluation::give_turns(std::uint32_t lowest, std::uint32_t highest, bool reached_first) {
+  keep_turns(lowest, highest);
+  moved_.clear();
+  std::uint32_t turn = lowest;
+  const auto give = [&](TaskNumber task) {
+    by_turn_[turn] = task;
+    turn_[task] = turn++;
+  };
+  for (const TaskNumber each : last_.by_turn) {
+    const bool reached = stamp_[each] == stamps_;
+    reached == reached_first ? give(each) : moved_.push_back(each);
+  }
+  for (const TaskNumber each : moved_) give(each);
+}
+
 // Puts the task, and what waits for it, behind the last task that it passes. Returns false if that
 // one, or another in between, waits for it.
 bool Evaluation::turn_later(std::size_t rank, std::uint32_t from, std::uint32_t to) {
@@ -257,17 +274,7 @@ bool Evaluation::turn_later(std::size_t rank, std::uint32_t from, std::uint32_t 
     if (at_[reached] + 1 < order.size() && !reach(order[at_[reached] + 1])) return false;
     if (const auto other = awaited(reached); other && !reach(*other)) return false;
   }
-  keep_turns(lowest, highest);
-  moved_.clear();
-  std::uint32_t turn = lowest;
-  const auto give = [&](TaskNumber to_task) {
-    by_turn_[turn] = to_task;
-    turn_[to_task] = turn++;
-  };
-  for (const TaskNumber each : last_.by_turn) {
-    stamp_[each] == stamps_ ? moved_.push_back(each) : give(each);
-  }
-  for (const TaskNumber each : moved_) give(each);
+  give_turns(lowest, highest, false);
   return true;
 }
 
@@ -301,17 +308,7 @@ bool Evaluation::turn_earlier(std::size_t rank, std::uint32_t from, std::uint32_
       return false;
     }
   }
-  keep_turns(lowest, highest);
-  moved_.clear();
-  std::uint32_t turn = lowest;
-  const auto give = [&](TaskNumber to_task) {
-    by_turn_[turn] = to_task;
-    turn_[to_task] = turn++;
-  };
-  for (const TaskNumber each : last_.by_turn) {
-    stamp_[each] == stamps_ ? give(each) : moved_.push_back(each);
-  }
-  for (const TaskNumber each : moved_) give(each);
+  give_turns(lowest, highest, true);
   return true;
 }
 

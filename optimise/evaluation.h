@@ -120,6 +120,7 @@ class Evaluation {
   bool turn_earlier(std::size_t rank, std::uint32_t from, std::uint32_t to);
   void new_stamp(TaskNumber task);
   void keep_turns(std::uint32_t lowest, std::uint32_t highest);
+  void give_turns(std::uint32_t lowest, std::uint32_t highest, bool reached_first);
   void move(std::size_t rank, std::uint32_t from, std::uint32_t to);
   void mark(TaskNumber task);
   void settle();

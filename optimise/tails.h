@@ -12,9 +12,9 @@
 //   shorter, and one was                    the objective becomes shorter, or stays: only a shift
 //   tells
 //
-// That costs no more than the tasks passed, where re-evaluation may have to look at all that comes
-// behind (Taillard's estimate of local search in job shops). A walk makes only those shifts that it
-// may keep.
+// Foreseeing costs no more than the tasks passed, where re-evaluation may have to look at all that
+// comes behind (Taillard's estimate of local search in job shops). A walk makes only those shifts
+// that it may keep.
 //
 // Tails are brought up to date when a shift is kept, as ends are by a shift: in the order of turns,
 // from the end, and only as far as something changes. Of the span, a rank's end counts from its own

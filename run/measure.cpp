@@ -26,7 +26,7 @@ constexpr std::uint32_t kFew = 4;  // microbatches, where two ranks need memory
 
 enum class Backwards : std::uint8_t { Split, SplitAndWhole };
 
-// Of two microbatches the second has a whole backward, if these are asked for.
+// Every second microbatch has a whole backward, if these are asked for.
 std::string steps_of(const MeasureOptions& options, Backwards backwards) {
   std::string steps = head_of(options);
   const char* up_to_backward =

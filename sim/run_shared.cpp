@@ -133,7 +133,7 @@ class SharedRun {
     costs_.slowdown != 1 && first_or_last ? change(device, count) : count();
   }
 
-  // What computes goes on at the speed that it has when something else has begun or ended.
+  // Computations go on at the speed that they have once something else has begun or ended.
   template <typename Modify>
   void change(Device& device, Modify modify) {
     for (const Vertex vertex : device.running) {

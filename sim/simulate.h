@@ -3,7 +3,7 @@
 // Two ways lead to the same result. If no task can slow down or keep out another, the order of
 // events does not matter, and one pass along the graph's edges gives all times (run_freely). If a
 // device is shared, by ranks or by computation with communication, events are taken in the order of
-// time (run_shared): a device computes for one rank at a time, first come first served, and
+// time (run_shared): a device computes for all its ranks side by side, as `beside` says, and
 // computes slower by Costs::slowdown while it also communicates. A test holds the two against each
 // other.
 //

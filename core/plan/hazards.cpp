@@ -64,7 +64,7 @@ void HazardFinder::write(std::int32_t rank, BufferId buffer, std::int64_t bytes,
   states_[buffer] = written;
 }
 
-// What the taker writes is the owner's from now on.
+// The taker writes a range, which is the owner's from now on.
 void HazardFinder::claim(std::int32_t rank, Range range, BufferId taker, BufferId owner,
                          EventId event, const Clock& clock) {
   const auto [begin, end] = range;

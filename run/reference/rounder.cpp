@@ -33,8 +33,8 @@ Format format_of(DataType type) {
   CAPO_ASSERT(false, "the reference is of layers whose tensors are not fp8");
 }
 
-// Of the smallest doubles it is what it would be if they had all their digits, which is smaller
-// than any type's exponent.
+// The smallest doubles have the exponent that they would have with all their digits, which is
+// smaller than any type's.
 int exponent_of(double value) {
   return static_cast<int>(std::bit_cast<std::uint64_t>(value) >> 52U & 0x7ffU) - kBias;
 }
@@ -45,7 +45,8 @@ Rounder::Rounder(DataType type)
     : digits_(format_of(type).digits),
       least_(format_of(type).least),
       largest_(format_of(type).largest),
-      normal_(static_cast<std::uint64_t>(least_ + digits_ + kBias)) {}
+      normal_(static_cast<std::uint64_t>(least_ + digits_ + kBias)) {
+}
 
 int Rounder::step(double value) const {
   return std::max(exponent_of(value) - digits_, least_);

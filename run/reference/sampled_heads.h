@@ -5,8 +5,8 @@
 //   rows of the qkv weight     queries 4 to 7, keys 10 and 11, values 14 and 15
 //   columns of the second      4 to 7
 //
-// Where the sample has no room for all rows of a microbatch it is one sequence of each, and where
-// it has none for all columns of the heads it is one kv head of each layer, both drawn. Of a
+// A sample without room for all rows of a microbatch is one sequence of each, and one without room
+// for all columns of the heads is one kv head of each layer, both drawn. Of a
 // sequence all rows are looked at, and of a kv head the columns in the sample: rows of queries of
 // these, the rows of keys and values that belong to them, and columns of the second weight.
 //

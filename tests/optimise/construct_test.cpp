@@ -13,7 +13,7 @@
 namespace capo::optimise {
 namespace {
 
-// What one microbatch holds on a rank: in one of its chunks if there are two pipelines, else in
+// One microbatch holds so much on a rank: in one of its chunks if there are two pipelines, else in
 // all.
 double most_held_by_one(const Problem& problem) {
   const double chunk = problem.series[series_of(0, Half::Forward)].holds;

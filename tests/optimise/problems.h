@@ -38,7 +38,7 @@ inline Problem problem_of_row(const nlohmann::json& row) {
   return *problem;
 }
 
-/// The same numbers with every compiler and library: from 0, less than `most`.
+/// Draws from 0 to less than `most`, the same numbers with every compiler and library.
 inline std::uint32_t below(std::mt19937& engine, std::size_t most) {
   return static_cast<std::uint32_t>(engine() % most);
 }

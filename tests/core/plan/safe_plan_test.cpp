@@ -74,7 +74,7 @@ TEST(SafePlan, KeepsWhatTheWeightGradientReads) {
   EXPECT_FALSE(step.hazards(PlanKind::Te).empty());
 }
 
-// Of a linear what forward keeps goes with the backward, since W reads the input itself; W of an
+// A backward frees what the forward of a linear kept, since W reads the input itself; W of an
 // attention reads both. The second backward runs while the first weight gradient waits.
 TEST(SafePlan, KeepsWhatForwardMadeToTheWeightGradientsOfTwoProducts) {
   const auto planned = [](ModuleKind kind) {

@@ -85,7 +85,7 @@ TEST(AttentionRuns, EveryShapeIsRightOnSchedulesOfTwoRanks) {
   }
 }
 
-// Where TransformerEngine's reuse gives every buffer time.
+// TransformerEngine's reuse gives every buffer time in these lists.
 TEST(AttentionRuns, EveryShapeIsRightUnderTransformerEnginesPlan) {
   for (const char* order : {"[1, 1, -1, -1]", "[1, -1, -1.5, 1, -1, -1.5]",
                             "[1, 2, -2, -2.5, -1, -1.5, 1, 2, -2, -2.5, -1, -1.5]"}) {
