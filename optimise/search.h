@@ -10,10 +10,15 @@
 // came.
 //
 // A move is a shift, or the construction of so many tasks that it takes about as long. The search
-// ends when nothing better can exist, since the bound is reached. Tested by search_test.cpp.
+// ends when nothing better can exist, since the bound is reached.
+//
+// The search adds up times by itself, as fast as it can. verified() believes what it says of its
+// result only if the verifier accepts the orders and the simulator comes to the same makespan, span
+// and peaks; anything else is a bug of capo's and an InternalError. Tested by search_test.cpp.
 
 #pragma once
 
+#include "core/order/schedule.h"
 #include "optimise/construct.h"
 #include "optimise/evaluation.h"
 #include "optimise/problem.h"
@@ -65,6 +70,10 @@ struct Found {
                                           const std::function<std::vector<Start>()>& starts,
                                           const SearchOptions& options,
                                           const std::function<void(const Found&)>& tell);
+
+/// The orders as everybody else sees them, before anybody is shown them.
+[[nodiscard]] Schedule verified(const Problem& problem, const Orders& orders,
+                                const Figures& figures, const SimulationOptions& options);
 
 /// Whether a value is the bound, but for rounding.
 [[nodiscard]] bool reaches(double value, double bound);

@@ -1,4 +1,4 @@
-#include "optimise/verified.h"
+#include "optimise/search.h"
 
 #include "core/base/assert.h"
 #include "core/rules/check.h"

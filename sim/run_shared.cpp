@@ -20,9 +20,7 @@ class SharedRun {
         slow_(1 / costs.slowdown) {
     const std::size_t vertices = graph_.task_of.size();
     times_.at.resize(vertices);
-    work_left_.assign(vertices, 0);
-    counted_at_.assign(vertices, 0);
-    version_.assign(vertices, 0);
+    work_.resize(vertices);
     std::int32_t devices = static_cast<std::int32_t>(subject.schedule.ranks.size());
     for (const std::int32_t device : costs.devices) devices = std::max(devices, device + 1);
     devices_.resize(as_index(devices));
@@ -41,7 +39,7 @@ class SharedRun {
       now_ = event.time;
       if (event.kind == Event::Kind::Ready) {
         start(event.vertex);
-      } else if (event.version == version_[event.vertex]) {
+      } else if (event.version == work_[event.vertex].version) {
         over(event.vertex);
       }
     }
@@ -63,6 +61,14 @@ class SharedRun {
       if (kind != other.kind) return kind > other.kind;
       return vertex > other.vertex;
     }
+  };
+
+  // What is left of a computation. All of it lies side by side, since half of the time goes into
+  // fetching it.
+  struct Work {
+    double left = 0;        // at full speed
+    double counted_at = 0;  // when `left` was true
+    std::uint32_t version = 0;
   };
 
   struct Device {
@@ -95,18 +101,21 @@ class SharedRun {
   }
 
   void push(double time, Event::Kind kind, Vertex vertex) {
-    events_.push({.time = time, .kind = kind, .vertex = vertex, .version = version_[vertex]});
+    events_.push({.time = time, .kind = kind, .vertex = vertex, .version = work_[vertex].version});
   }
 
   void start(Vertex vertex) {
     Device& device = device_of(vertex);
     times_.at[vertex].begin = now_;
-    work_left_[vertex] = durations_.of(vertex);
-    counted_at_[vertex] = now_;
+    const double duration = durations_.of(vertex);
     if (!computes(vertex)) {
       if (communicates(vertex)) communicate(device, +1);
-      push(now_ + work_left_[vertex], Event::Kind::Over, vertex);
-    } else if (shares_) {
+      push(now_ + duration, Event::Kind::Over, vertex);
+      return;
+    }
+    work_[vertex].left = duration;
+    work_[vertex].counted_at = now_;
+    if (shares_) {
       change(device, [&] { device.running.push_back(vertex); });
     } else {
       device.running.push_back(vertex);
@@ -115,7 +124,7 @@ class SharedRun {
   }
 
   void push_end(Vertex vertex, const Device& device) {
-    push(now_ + work_left_[vertex] / speed(vertex, device), Event::Kind::Over, vertex);
+    push(now_ + work_[vertex].left / speed(vertex, device), Event::Kind::Over, vertex);
   }
 
   [[nodiscard]] double speed(Vertex vertex, const Device& device) const {
@@ -137,20 +146,19 @@ class SharedRun {
   template <typename Modify>
   void change(Device& device, Modify modify) {
     for (const Vertex vertex : device.running) {
-      work_left_[vertex] -= (now_ - counted_at_[vertex]) * speed(vertex, device);
-      work_left_[vertex] = std::max(work_left_[vertex], 0.0);
-      counted_at_[vertex] = now_;
+      Work& work = work_[vertex];
+      work.left = std::max(work.left - (now_ - work.counted_at) * speed(vertex, device), 0.0);
+      work.counted_at = now_;
     }
     modify();
     for (const Vertex vertex : device.running) {
-      ++version_[vertex];
+      ++work_[vertex].version;
       push_end(vertex, device);
     }
   }
 
   void over(Vertex vertex) {
     ++ran_;
-    ++version_[vertex];
     times_.at[vertex].done = now_;
     times_.makespan = std::max(times_.makespan, now_);
     Device& device = device_of(vertex);
@@ -164,9 +172,10 @@ class SharedRun {
       if (--next.waits_for == 0) push(next.begin, Event::Kind::Ready, to);
     });
     if (!computes(vertex)) return;
+    ++work_[vertex].version;
     const auto ended = std::find(device.running.begin(), device.running.end(), vertex);
     if (shares_) {
-      work_left_[vertex] = 0;
+      work_[vertex].left = 0;
       change(device, [&] { device.running.erase(ended); });
     } else {
       device.running.erase(ended);
@@ -182,9 +191,7 @@ class SharedRun {
   double now_ = 0;
   std::size_t ran_ = 0;
   TaskTimes times_;
-  std::vector<double> work_left_;   // by vertex: at full speed
-  std::vector<double> counted_at_;  // by vertex: when work_left_ was true
-  std::vector<std::uint32_t> version_;
+  std::vector<Work> work_;  // by vertex
   std::vector<Device> devices_;
   std::priority_queue<Event> events_;
 };

@@ -23,7 +23,6 @@
 #include "core/timeline/table.h"
 #include "optimise/bounds.h"
 #include "optimise/search.h"
-#include "optimise/verified.h"
 #include "schedules/catalogue.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,6 @@
 #include "optimise/search.h"
 
 #include "optimise/bounds.h"
-#include "optimise/verified.h"
 #include "tests/optimise/problems.h"
 
 #include <fmt/format.h>
