@@ -20,7 +20,6 @@ class SharedRun {
         slow_(1 / costs.slowdown) {
     const std::size_t vertices = graph_.task_of.size();
     times_.at.resize(vertices);
-    work_.resize(vertices);
     std::int32_t devices = static_cast<std::int32_t>(subject.schedule.ranks.size());
     for (const std::int32_t device : costs.devices) devices = std::max(devices, device + 1);
     devices_.resize(as_index(devices));
@@ -34,13 +33,12 @@ class SharedRun {
       if (times_.at[vertex].waits_for == 0) push(0, Event::Kind::Ready, vertex);
     }
     while (!events_.empty()) {
-      const Event event = events_.top();
-      events_.pop();
+      const Event event = events_.pop();
       now_ = event.time;
       if (event.kind == Event::Kind::Ready) {
         start(event.vertex);
-      } else if (event.version == work_[event.vertex].version) {
-        over(event.vertex);
+      } else {
+        end(event);
       }
     }
     CAPO_ASSERT(ran_ == times_.at.size(), "only what finishes is simulated");
@@ -54,7 +52,7 @@ class SharedRun {
     double time;
     Kind kind;
     Vertex vertex;
-    std::uint32_t version;  // of the vertex's end; an older one was put off or moved up
+    std::uint32_t version;  // of a computation's end; an older one was put off or moved up
 
     bool operator<(const Event& other) const {  // the last of these is the next to come
       if (time != other.time) return time > other.time;
@@ -63,16 +61,37 @@ class SharedRun {
     }
   };
 
-  // What is left of a computation. All of it lies side by side, since half of the time goes into
-  // fetching it.
-  struct Work {
-    double left = 0;        // at full speed
-    double counted_at = 0;  // when `left` was true
+  // The events to come. Most are of the moment at hand, and these are few, so they are kept apart:
+  // comparing is what a simulation by events spends its time on.
+  class Events {
+   public:
+    [[nodiscard]] bool empty() const { return at_once_.empty() && later_.empty(); }
+    void push(const Event& event) { (event.time == now_ ? at_once_ : later_).push(event); }
+    Event pop() {
+      if (at_once_.empty()) now_ = later_.top().time;
+      for (; !later_.empty() && later_.top().time == now_; later_.pop()) push(later_.top());
+      const Event next = at_once_.top();
+      at_once_.pop();
+      return next;
+    }
+
+   private:
+    double now_ = 0;
+    std::priority_queue<Event> at_once_;
+    std::priority_queue<Event> later_;
+  };
+
+  // A computation under way. Few are at a time, so that all they need stays at hand, as a list by
+  // vertex would not.
+  struct Running {
+    Vertex vertex;
+    double left;        // at full speed
+    double counted_at;  // when `left` was true
     std::uint32_t version = 0;
   };
 
   struct Device {
-    std::vector<Vertex> running;  // computations
+    std::vector<Running> running;
     std::int32_t communicating = 0;
   };
 
@@ -100,8 +119,8 @@ class SharedRun {
     return vertex == task.start + (task.split ? 1 : 0);
   }
 
-  void push(double time, Event::Kind kind, Vertex vertex) {
-    events_.push({.time = time, .kind = kind, .vertex = vertex, .version = work_[vertex].version});
+  void push(double time, Event::Kind kind, Vertex vertex, std::uint32_t version = 0) {
+    events_.push({.time = time, .kind = kind, .vertex = vertex, .version = version});
   }
 
   void start(Vertex vertex) {
@@ -113,18 +132,20 @@ class SharedRun {
       push(now_ + duration, Event::Kind::Over, vertex);
       return;
     }
-    work_[vertex].left = duration;
-    work_[vertex].counted_at = now_;
+    const auto begin = [&] {
+      device.running.push_back({.vertex = vertex, .left = duration, .counted_at = now_});
+    };
     if (shares_) {
-      change(device, [&] { device.running.push_back(vertex); });
+      change(device, begin);
     } else {
-      device.running.push_back(vertex);
-      push_end(vertex, device);
+      begin();
+      push_end(device.running.back(), device);
     }
   }
 
-  void push_end(Vertex vertex, const Device& device) {
-    push(now_ + work_[vertex].left / speed(vertex, device), Event::Kind::Over, vertex);
+  void push_end(const Running& one, const Device& device) {
+    const double end = now_ + one.left / speed(one.vertex, device);
+    push(end, Event::Kind::Over, one.vertex, one.version);
   }
 
   [[nodiscard]] double speed(Vertex vertex, const Device& device) const {
@@ -145,16 +166,25 @@ class SharedRun {
   // Computations go on at the speed that they have once something else has begun or ended.
   template <typename Modify>
   void change(Device& device, Modify modify) {
-    for (const Vertex vertex : device.running) {
-      Work& work = work_[vertex];
-      work.left = std::max(work.left - (now_ - work.counted_at) * speed(vertex, device), 0.0);
-      work.counted_at = now_;
+    for (Running& one : device.running) {
+      one.left = std::max(one.left - (now_ - one.counted_at) * speed(one.vertex, device), 0.0);
+      one.counted_at = now_;
     }
     modify();
-    for (const Vertex vertex : device.running) {
-      ++work_[vertex].version;
-      push_end(vertex, device);
+    for (Running& one : device.running) {
+      ++one.version;
+      push_end(one, device);
     }
+  }
+
+  void end(const Event& event) {
+    if (!computes(event.vertex)) return over(event.vertex);
+    Device& device = device_of(event.vertex);
+    const auto ended = std::ranges::find(device.running, event.vertex, &Running::vertex);
+    if (ended == device.running.end() || ended->version != event.version) return;
+    over(event.vertex);
+    const auto erase = [&] { device.running.erase(ended); };
+    shares_ ? change(device, erase) : erase();
   }
 
   void over(Vertex vertex) {
@@ -171,15 +201,6 @@ class SharedRun {
       next.begin = std::max(next.begin, there);
       if (--next.waits_for == 0) push(next.begin, Event::Kind::Ready, to);
     });
-    if (!computes(vertex)) return;
-    ++work_[vertex].version;
-    const auto ended = std::find(device.running.begin(), device.running.end(), vertex);
-    if (shares_) {
-      work_[vertex].left = 0;
-      change(device, [&] { device.running.erase(ended); });
-    } else {
-      device.running.erase(ended);
-    }
   }
 
   const TaskGraph& graph_;
@@ -191,9 +212,8 @@ class SharedRun {
   double now_ = 0;
   std::size_t ran_ = 0;
   TaskTimes times_;
-  std::vector<Work> work_;  // by vertex
   std::vector<Device> devices_;
-  std::priority_queue<Event> events_;
+  Events events_;
 };
 
 }  // namespace

@@ -22,8 +22,14 @@ HazardFinder::HazardFinder(const BufferTable& table, const Plan& plan)
   // A microbatch of a chunk is two or three pieces of work, two sends and two receives.
   constexpr std::size_t kEvents = 7;
   std::size_t chunks = 0;
-  for (std::size_t r = 0; r < table.ranks(); ++r)
-    chunks += table.chunks(static_cast<std::int32_t>(r));
+  for (std::size_t r = 0; r < table.ranks(); ++r) {
+    const auto rank = static_cast<std::int32_t>(r);
+    chunks += table.chunks(rank);
+    if (units_.empty()) continue;
+    units_[r].most =
+        (table.facts_of(rank).size() * kBufferKinds + table.chunks(rank) * BufferTable::kReceives) *
+        as_index(table.microbatches());
+  }
   events_.reserve(chunks * as_index(table.microbatches()) * kEvents);
 }
 
@@ -98,15 +104,13 @@ void HazardFinder::claim(std::int32_t rank, Range range, BufferId taker, BufferI
 
 BufferId* HazardFinder::unit_at(std::int32_t rank, std::int64_t address) {
   if (units_.empty()) return nullptr;
-  const std::size_t most =
-      (table_.facts_of(rank).size() * kBufferKinds + table_.chunks(rank) * BufferTable::kReceives) *
-      as_index(table_.microbatches());
+  Units& units = units_[RankId(rank).index()];
   const auto offset = static_cast<std::size_t>(offset_of(address));
-  if (offset >= most) return nullptr;
-  std::vector<BufferId>& units =
-      units_[RankId(rank).index()][static_cast<std::size_t>(region_of(address))];
-  if (offset >= units.size()) units.resize(offset + 1, kNoBuffer);
-  return &units[offset];
+  if (offset >= units.most) return nullptr;
+  std::vector<BufferId>& owners = units.owners[static_cast<std::size_t>(region_of(address))];
+  constexpr std::size_t kFirst = 16;
+  if (offset >= owners.size()) owners.resize(std::max(2 * offset, kFirst), kNoBuffer);
+  return &owners[offset];
 }
 
 void HazardFinder::take_over(BufferId loser, BufferId taker, EventId event, const Clock& clock) {

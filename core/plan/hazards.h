@@ -83,6 +83,12 @@ class HazardFinder final : public CourseVisitor {
     std::int64_t end = 0;
   };
 
+  // The owners of a rank's units, by region and address.
+  struct Units {
+    std::size_t most = 0;  // what the rank's buffers could fill one behind the other
+    std::array<std::vector<BufferId>, kRegions.size()> owners;
+  };
+
   void take_over(BufferId loser, BufferId taker, EventId event, const Clock& clock);
   void write(std::int32_t rank, BufferId buffer, std::int64_t bytes, EventId event,
              const Clock& clock);
@@ -96,7 +102,7 @@ class HazardFinder final : public CourseVisitor {
   };
   void claim(std::int32_t rank, Range range, BufferId taker, BufferId owner, EventId event,
              const Clock& clock);
-  /// Null if the address is beyond what the rank's buffers could fill one behind the other.
+  /// Null if sizes are declared, or the address is beyond all that could be there.
   [[nodiscard]] BufferId* unit_at(std::int32_t rank, std::int64_t address);
   void read(BufferId buffer, EventId event, const Clock& clock, bool window = false);
   EventId note(const MemoryUser& user, Point point, Point received);
@@ -111,7 +117,7 @@ class HazardFinder final : public CourseVisitor {
   bool has_receives_;
   std::vector<State> states_;                       // by buffer, and behind these by what is made
   std::vector<std::map<std::int64_t, Held>> held_;  // by rank
-  std::vector<std::array<std::vector<BufferId>, kRegions.size()>> units_;  // by rank and region
+  std::vector<Units> units_;                        // by rank; empty if sizes are declared
   std::vector<BufferId> handed_on_;  // by rank: the grad input that a send may still be reading
   std::vector<Event> events_;
   std::size_t found_before_ = 0;  // hazards before the piece of work at hand

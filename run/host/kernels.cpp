@@ -2,6 +2,7 @@
 #include "run/host/host_engine.h"
 #include "run/host/parts.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <limits>
@@ -56,11 +57,9 @@ void draw(const DrawInto& call) {
   auto* to = static_cast<T*>(call.to);
   // A drawing of its own, which no write can change: its seed is mixed once.
   const Drawing numbers = call.numbers;
-  for (std::int64_t i = 0; i < call.count; ++i) {
-    const std::int64_t at = call.first + i;
-    to[i] =
-        round_to<T>(at < numbers.drawn ? numbers.at(at) : std::numeric_limits<float>::quiet_NaN());
-  }
+  const std::int64_t drawn = std::clamp<std::int64_t>(numbers.drawn - call.first, 0, call.count);
+  for (std::int64_t i = 0; i < drawn; ++i) to[i] = round_to<T>(numbers.at(call.first + i));
+  std::fill(to + drawn, to + call.count, round_to<T>(std::numeric_limits<float>::quiet_NaN()));
 }
 
 void compute(const DrawInto& call) {

@@ -29,9 +29,9 @@ struct Draw {
   [[nodiscard]] CAPO_HOST_DEVICE constexpr double unit(std::uint64_t index) const {
     return static_cast<double>(bits(index) >> 40) * 0x1p-24;
   }
-  /// A number in [-1, 1).
+  /// A number in [-1, 1): 2 * unit(index) - 1, which is exact either way.
   [[nodiscard]] CAPO_HOST_DEVICE constexpr double around_zero(std::uint64_t index) const {
-    return 2 * unit(index) - 1;
+    return static_cast<double>(static_cast<std::int64_t>(bits(index) >> 40) - (1 << 23)) * 0x1p-23;
   }
   /// A whole number in [0, count), for a count from 1 to 2^32.
   [[nodiscard]] constexpr std::uint64_t below(std::uint64_t index, std::uint64_t count) const {

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <tuple>
+#include <utility>
 
 namespace capo::run {
 
@@ -36,6 +38,34 @@ std::int64_t place_of(float value, DataType type) {
 std::int64_t distance(float a, float b, DataType type) {
   if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<std::int64_t>::max();
   return std::abs(place_of(a, type) - place_of(b, type));
+}
+
+// The squares of all errors, and of what they are relative to.
+std::pair<double, double> squares(std::span<const double> should, std::span<const float> is,
+                                  std::span<const double> magnitudes) {
+  double off = 0;
+  double norm = 0;
+  for (std::size_t i = 0; i < should.size(); ++i) {
+    const double by = static_cast<double>(is[i]) - should[i];
+    off += by * by;
+    norm += magnitudes[i] * magnitudes[i];
+  }
+  return {off, norm};
+}
+
+// Leaves out what has left the range of its type: in both, an element is compared with nothing.
+std::pair<double, double> squares_in_range(std::span<const double> should,
+                                           std::span<const float> is,
+                                           std::span<const double> magnitudes) {
+  double off = 0;
+  double norm = 0;
+  for (std::size_t i = 0; i < should.size(); ++i) {
+    if (!std::isfinite(should[i]) && !std::isfinite(is[i])) continue;
+    const double by = static_cast<double>(is[i]) - should[i];
+    off += by * by;
+    if (std::isfinite(magnitudes[i])) norm += magnitudes[i] * magnitudes[i];
+  }
+  return {off, norm};
 }
 
 }  // namespace
@@ -76,14 +106,9 @@ double relative_error(std::span<const double> should, std::span<const float> is,
                       std::span<const double> magnitudes) {
   CAPO_ASSERT(should.size() == is.size() && should.size() == magnitudes.size(),
               "only tensors of one form are compared");
-  double off = 0;
-  double norm = 0;
-  for (std::size_t i = 0; i < should.size(); ++i) {
-    // An element that has left the range of its type in both is compared with nothing.
-    if (!std::isfinite(should[i]) && !std::isfinite(is[i])) continue;
-    const double by = static_cast<double>(is[i]) - should[i];
-    off += by * by;
-    if (std::isfinite(magnitudes[i])) norm += magnitudes[i] * magnitudes[i];
+  auto [off, norm] = squares(should, is, magnitudes);
+  if (!std::isfinite(off) || !std::isfinite(norm)) {
+    std::tie(off, norm) = squares_in_range(should, is, magnitudes);
   }
   if (off == 0) return 0;
   const double error = norm > 0 ? std::sqrt(off / norm) : kInfinite;
@@ -122,10 +147,9 @@ double smallest_normal(DataType type) {
 }
 
 std::vector<double> sizes_in(std::span<const double> values, DataType type) {
-  std::vector<double> sizes;
-  sizes.reserve(values.size());
-  for (const double value : values)
-    sizes.push_back(std::max(std::abs(value), smallest_normal(type)));
+  const double least = smallest_normal(type);
+  std::vector<double> sizes(values.begin(), values.end());
+  for (double& size : sizes) size = std::max(std::abs(size), least);
   return sizes;
 }
 

@@ -79,6 +79,19 @@ std::vector<float> read_as(std::span<const std::byte> bytes) {
   return values;
 }
 
+// The numbers of a slice as they are stored; those behind what is drawn stay as they are.
+template <typename T>
+void fill(std::vector<float>& values, const Drawing& from, const Slice& some) {
+  // A drawing of its own, which no write to `values` can change: its seed is mixed once.
+  const Drawing numbers = from;
+  std::int64_t at = some.first;
+  for (float& value : values) {
+    if (at >= numbers.drawn) return;
+    value = to_float(round_to<T>(numbers.at(at)));
+    at += some.step;
+  }
+}
+
 }  // namespace
 
 std::string_view name_of(SizeKind kind) {
@@ -114,14 +127,12 @@ std::vector<float> values_of(const DrawnTensor& tensor, const Slice& some) {
   if (some.count == 0) return values;
   const std::int64_t last = some.first + (some.count - 1) * some.step;
   CAPO_ASSERT(some.first >= 0 && last < tensor.count, "a slice lies within its tensor");
-  // A drawing of its own, which no write to `values` can change: its seed is mixed once.
-  const Drawing numbers = tensor.numbers;
-  for (std::int64_t i = 0; i < some.count; ++i) {
-    const std::int64_t at = some.first + i * some.step;
-    if (at >= numbers.drawn) break;
-    values[as_index(i)] = numbers.at(at);
-  }
-  return from_stored(to_stored(values, tensor.type), tensor.type);
+  CAPO_ASSERT(tensor.type != DataType::Fp8, "nothing is stored as fp8");
+  const auto fill_as = tensor.type == DataType::Bf16   ? fill<Bf16>
+                       : tensor.type == DataType::Fp16 ? fill<Fp16>
+                                                       : fill<float>;
+  fill_as(values, tensor.numbers, some);
+  return values;
 }
 
 std::vector<std::byte> to_stored(std::span<const float> values, DataType type) {
