@@ -9,7 +9,8 @@
 // cuBLAS's: the error is relative, over a sample of the elements, and includes cuBLAS's own.
 //
 // A second table has gradients of the weights over a quarter of the rows, for four microbatches in
-// one call beside four calls of their own.
+// one call beside four calls of their own. A third has forwards with SwiGLU (fc1) or a bias (fc2)
+// as an epilogue beside the calls that it stands for, which have to leave the same bits.
 //
 // cuBLAS gets the sizes on the host and runs on one stream, with 64 MiB of workspace. Ends with 1
 // where an error is too large.
@@ -114,6 +115,10 @@ constexpr std::array kLayers{
     Layer{.name = "Qwen3 fc1", .groups = 16, .out = 1536, .in = 2048},
     Layer{.name = "Qwen3 fc2", .groups = 16, .out = 2048, .in = 768},
 };
+
+bool is_gated(const Layer& layer) {
+  return std::strstr(layer.name, "fc1") != nullptr;
+}
 
 Sizes balanced(std::int64_t rows, std::int64_t groups) {
   return Sizes(static_cast<std::size_t>(groups), rows / groups);
@@ -249,6 +254,12 @@ class Products {
     for (int at = 0; at < kMicrobatches; ++at) launch(call_of_microbatch(at, 1));
   }
 
+  /// A forward with an epilogue; its parts launch what it stands for.
+  void launch_with_epilogue() const { launch(call_with_epilogue(0)); }
+  void launch_parts() const {
+    capo::run::for_each_part(call_with_epilogue(1), [&](const auto& part) { launch(part); });
+  }
+
   void launch_cublas() const {
     std::int64_t first = 0;
     for (std::int64_t group = 0; group < layer_.groups; ++group) {
@@ -285,7 +296,7 @@ class Products {
     return static_cast<std::size_t>(elements * element_bytes);
   }
   [[nodiscard]] std::size_t result_bytes() const {
-    return std::max({bytes_of(rows_ * layer_.in, 2), bytes_of(rows_ * layer_.out, 2),
+    return std::max({bytes_of(rows_ * layer_.in, 2), bytes_of(rows_ * layer_.out, 3),
                      bytes_of(layer_.groups * layer_.out * layer_.in, 4)});
   }
   [[nodiscard]] const Buffer& result(int peer) const {
@@ -321,7 +332,19 @@ class Products {
     call.w = reinterpret_cast<void* const*>(tables_[static_cast<std::size_t>(peer)].at());
     return call;
   }
-  void launch(const GroupedProduct& call) const {
+  // The result of SwiGLU comes first, so that it is in the sample. The weights stand for biases.
+  [[nodiscard]] GroupedProduct call_with_epilogue(int peer) const {
+    GroupedProduct call = call_of_ours();
+    call.y = result(peer).at(rows_ * layer_.out);
+    if (is_gated(layer_)) {
+      call.epilogue.gated = result(peer).at();
+    } else {
+      call.epilogue.bias = call.w;
+    }
+    return call;
+  }
+  template <typename Call>
+  void launch(const Call& call) const {
     const capo::gpu::CudaStatus status = capo::gpu::launch(call, stream_.get());
     require(status.ok(), "launch: " + std::to_string(status.code));
   }
@@ -488,5 +511,21 @@ int main(int count, char** arguments) {
         return measure(stream, products, raced, name_of(layer, spread, "4 x wgrad += fp32"),
                        operations, 1e-4);
       });
-  return beside_cublas == Verdict::Right && in_one == Verdict::Right ? 0 : 1;
+  const Verdict with_epilogue =
+      measure_all("in one", "apart", [&](const Layer& layer, const char* spread) {
+        Products products(stream, patterns, layer, rows);
+        const Sizes sizes = sizes_of(spread, rows, layer);
+        products.use(sizes, Kind::Forward);
+        const Raced raced{[&] { products.launch_with_epilogue(); },
+                          [&] { products.launch_parts(); }};
+        const double operations =
+            2 * used_rows(sizes) * static_cast<double>(layer.out) * static_cast<double>(layer.in);
+        return measure(
+            stream, products, raced,
+            name_of(layer, spread, is_gated(layer) ? "forward, SwiGLU" : "forward, bias"),
+            operations, 0);
+      });
+  const bool is_right = beside_cublas == Verdict::Right && in_one == Verdict::Right &&
+                        with_epilogue == Verdict::Right;
+  return is_right ? 0 : 1;
 }

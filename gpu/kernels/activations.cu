@@ -12,15 +12,6 @@ namespace capo::gpu {
 
 namespace {
 
-__device__ float sigmoid(float a) {
-  return 1.0F / (1.0F + expf(-a));
-}
-
-// 1 where there are none.
-__device__ float probability_of(const float* probabilities, std::int64_t row) {
-  return probabilities == nullptr ? 1.0F : probabilities[row];
-}
-
 template <typename T>
 __global__ void activate(run::SwiGlu call) {
   const Block block;
@@ -28,15 +19,11 @@ __global__ void activate(run::SwiGlu call) {
   for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const T* gates = static_cast<const T*>(call.x) + row * 2 * call.columns;
     T* y = static_cast<T*>(call.y) + row * call.columns;
-    const float probability = probability_of(call.probabilities, row);
+    const float probability = factor_of(call.probabilities, row);
     by_eights(block, call.columns, [&](std::int64_t column, std::int64_t left) {
-      Eight value = load_eight(gates + column, left);
+      const Eight gate = load_eight(gates + column, left);
       const Eight linear = load_eight(gates + call.columns + column, left);
-#pragma unroll
-      for (int i = 0; i < 8; ++i) {
-        value.at[i] = value.at[i] * sigmoid(value.at[i]) * linear.at[i] * probability;
-      }
-      store_eight(y + column, value, left);
+      store_eight(y + column, swiglu<T>(gate, linear, probability), left);
     });
   }
 }
@@ -49,7 +36,7 @@ __global__ void find_gradient(run::SwiGluGradient call) {
     const T* gates = static_cast<const T*>(call.x) + row * 2 * call.columns;
     const T* dy = static_cast<const T*>(call.dy) + row * call.columns;
     T* dgates = static_cast<T*>(call.dx) + row * 2 * call.columns;
-    const float probability = probability_of(call.probabilities, row);
+    const float probability = factor_of(call.probabilities, row);
     float sum = 0;
     by_eights(block, call.columns, [&](std::int64_t column, std::int64_t left) {
       Eight gate = load_eight(gates + column, left);
@@ -57,7 +44,7 @@ __global__ void find_gradient(run::SwiGluGradient call) {
       const Eight incoming = load_eight(dy + column, left);  // zero beyond the row
 #pragma unroll
       for (int i = 0; i < 8; ++i) {
-        const float s = sigmoid(gate.at[i]);
+        const float s = sigmoid<T>(gate.at[i]);
         const float activated = gate.at[i] * s;
         const float slope = s * (1.0F + gate.at[i] * (1.0F - s));  // of silu
         sum += incoming.at[i] * activated * linear.at[i];

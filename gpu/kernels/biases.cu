@@ -14,11 +14,6 @@ namespace capo::gpu {
 
 namespace {
 
-// 1 where there are none.
-__device__ float scale_of(const float* scales, std::int64_t row) {
-  return scales == nullptr ? 1.0F : scales[row];
-}
-
 template <typename T>
 __global__ void add_bias(run::BiasAdd call) {
   __shared__ RowGroups groups;
@@ -29,12 +24,10 @@ __global__ void add_bias(run::BiasAdd call) {
        row += static_cast<int>(gridDim.x)) {
     const auto* biases = static_cast<const T*>(call.bias[group_of(groups, count, row)]);
     T* y = static_cast<T*>(call.y) + row * call.columns;
-    const float scale = scale_of(call.scales, row);
+    const float scale = factor_of(call.scales, row);
     by_eights(block, call.columns, [&](std::int64_t column, std::int64_t left) {
       Eight value = load_eight(y + column, left);
-      const Eight bias = load_eight(biases + column, left);
-#pragma unroll
-      for (int i = 0; i < 8; ++i) value.at[i] += scale * bias.at[i];
+      add_bias(value, load_eight(biases + column, left), scale);
       store_eight(y + column, value, left);
     });
   }
@@ -46,7 +39,7 @@ __global__ void __launch_bounds__(kSummingWarps * 32) sum_bias_gradients(run::Bi
   find_groups(call.rows, groups);
   const auto term_of_row = [&](std::int64_t row) {
     const T* dy = static_cast<const T*>(call.dy) + row * call.columns;
-    const float scale = scale_of(call.scales, row);
+    const float scale = factor_of(call.scales, row);
     return [dy, scale](std::int64_t column) { return Terms<1>{scale * to_float(dy[column])}; };
   };
   const std::int64_t slabs = slabs_of(call.columns);

@@ -28,6 +28,8 @@ struct Launch {
   /// Blocks that the device holds at once, if blocks take turns over the work and each fills a
   /// multiprocessor; 0 if a kernel has as many blocks as there is work.
   std::int64_t at_once = 0;
+  /// No kernel is to do the call as a whole: its parts are launched, one behind the other.
+  bool apart = false;
   CudaStatus asked = {};  ///< a failure means that the device did not answer, and nothing launches
 };
 

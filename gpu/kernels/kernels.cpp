@@ -37,11 +37,16 @@ bool is_served(const C& call) {
   return true;
 }
 
+CudaStatus launch_parts(const run::GroupedProduct& call, cudaStream_t stream, Room room);
+
 template <typename C>
 CudaStatus launch_one(const C& call, cudaStream_t stream, Room room) {
   static_assert(std::is_trivially_copyable_v<C>);
   const Launch<C> launch = launch_of(call);
   if (!launch.asked.ok()) return launch.asked;
+  if constexpr (requires { call.epilogue; }) {
+    if (launch.apart) return launch_parts(call, stream, room);
+  }
   if (launch.kernel == nullptr || !is_served(call)) {
     return CAPO_CUDA_CHECK_NOEXCEPT(cudaErrorNotSupported);
   }
@@ -61,6 +66,14 @@ CudaStatus launch_one(const C& call, cudaStream_t stream, Room room) {
   void* parameters[] = {&parameter};
   return CAPO_CUDA_CHECK_NOEXCEPT(
       cudaLaunchKernel(function, blocks, threads, parameters, shared_bytes, stream));
+}
+
+CudaStatus launch_parts(const run::GroupedProduct& call, cudaStream_t stream, Room room) {
+  CudaStatus status;
+  run::for_each_part(call, [&](const auto& part) {
+    if (status.ok()) status = launch_one(part, stream, room);
+  });
+  return status;
 }
 
 template <typename C>

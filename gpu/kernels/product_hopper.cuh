@@ -67,6 +67,7 @@ struct WideShape {
 /// The divisions there are; kernels are templates of this, as nvcc has none of structs.
 enum class WideFor : std::uint8_t {
   Rows,      ///< results of rows: forward, and gradients of inputs
+  Epilogue,  ///< forward that goes on with its result, which has two sides
   FewRows,   ///< gradients of weights that sum over few rows, and move more results than operands
   ManyRows,  ///< other gradients of weights
 };
@@ -276,6 +277,8 @@ class WideProduct {
       kKind == ProductKind::Forward ? Contiguity::AlongDepth : Contiguity::AlongCount;
   static constexpr int kPiece = 64;  // of count, where count is contiguous
   static constexpr int kPieceBytes = kPiece * kShape.deep * 2;
+  static constexpr int kSide = kWideAcross / 2;
+  static constexpr int kBox = kFor == WideFor::Epilogue ? kSide : kWideAcross;  // rows of w
   static constexpr int kChunkColumns = 128 / static_cast<int>(sizeof(C));
   static_assert(kShape.deep == 64 || kIsWeight, "rows along the depth are boxes of 128 bytes");
   static_assert(kShape.chunks != 1, "a chunk is left when the next one is on its way");
@@ -353,8 +356,8 @@ class WideProduct {
         make_map({kIsForward ? call_.x : call_.y, rows, kIsForward ? in : out, 2, kWideHigh},
                  shared_.a_draft, &ring.a[0]);
       }
-      make_map({call_.w[group], out, in, 2, kIsForward ? kWideAcross : kShape.deep},
-               shared_.b_draft, &ring.b[at_]);
+      make_map({call_.w[group], out, in, 2, kIsForward ? kBox : kShape.deep}, shared_.b_draft,
+               &ring.b[at_]);
     }
   }
   __device__ void turn_results_to(const Product<T, C>& product, int group) {
@@ -379,7 +382,11 @@ class WideProduct {
     } else {
       copy_box(a, &ring.a[0], first + tile.row, depth, full);
     }
-    if constexpr (kKind == ProductKind::Forward) {
+    if constexpr (kFor == WideFor::Epilogue) {
+      const Sides sides = sides_of(call_, tile, kSide);
+      copy_box(b, &ring.b[at_], sides.left, depth, full);
+      copy_box(b + kShape.slot_bytes() / 3, &ring.b[at_], sides.right, depth, full);
+    } else if constexpr (kKind == ProductKind::Forward) {
       copy_box(b, &ring.b[at_], tile.column, depth, full);
     } else {
       copy_pieces<kWideAcross>(b, &ring.b[at_], kIsWeight ? first + depth : depth, tile.column,
@@ -405,8 +412,20 @@ class WideProduct {
     multiply(slices_of_all(tile.group), sums);
     if constexpr (kShape.chunks > 0) {
       put_results<kWrite>(columns_end(tile) - tile.column, sums);
+      return;
+    }
+    const int row = tile.row + static_cast<int>(threadIdx.x) / 32 * 16;
+    if constexpr (kFor == WideFor::Epilogue) {
+      const GroupEpilogue<T> epilogue = epilogue_of<T>(call_, shared_.tiles, tile.group);
+      const Sides sides = sides_of(call_, tile, kSide);
+#pragma unroll
+      for (int i = 0; i < kSide / kWarpSide; ++i) {
+        const int across = i * kWarpSide;
+        finish_band(product, epilogue, row,
+                    {sides.left + across, sides.right + across, sides.left_end}, sums[i],
+                    sums[i + kSide / kWarpSide]);
+      }
     } else {
-      const int row = tile.row + static_cast<int>(threadIdx.x) / 32 * 16;
 #pragma unroll
       for (int i = 0; i < kWideAcross / kWarpSide; ++i) {
         write_band<kWrite>(product, row, tile.column + i * kWarpSide, sums[i]);
@@ -493,10 +512,41 @@ class WideProduct {
   }
 
   __device__ void multiply_tile_plainly(const Product<T, C>& product, const Tile& tile) const {
+    if constexpr (kFor == WideFor::Epilogue) {
+      const Sides sides = sides_of(call_, tile, kSide);
+      multiply_plainly_across(product, tile, sides.left, kSide, sides.left_end);
+      multiply_plainly_across(product, tile, sides.right, kSide, product.columns());
+      finish_tile(product, tile, sides);
+    } else {
+      multiply_plainly_across(product, tile, tile.column, kWideAcross, product.columns());
+    }
+  }
+  __device__ void multiply_plainly_across(const Product<T, C>& product, const Tile& tile, int first,
+                                          int columns, int end) const {
     for (int row = tile.row; row < tile.row + kWideHigh; row += kPlainSide) {
-      for (int column = tile.column; column < tile.column + kWideAcross; column += kPlainSide) {
-        multiply_plainly(call_, batches_, product, {tile.group, row, column});
+      for (int column = first; column < first + columns; column += kPlainSide) {
+        multiply_plainly(call_, batches_, product, {tile.group, row, column}, end);
       }
+    }
+  }
+  // Goes on with what multiply_plainly() left in memory.
+  __device__ void finish_tile(const Product<T, C>& product, const Tile& tile,
+                              const Sides& sides) const {
+    constexpr int kEights = kSide / 8;
+    const GroupEpilogue<T> epilogue = epilogue_of<T>(call_, shared_.tiles, tile.group);
+    plain::wait_for_all();
+    for (auto at = static_cast<int>(threadIdx.x); at < kWideHigh * kEights; at += kPlainThreads) {
+      const int row = tile.row + at / kEights;
+      const int across = at % kEights * 8;
+      if (row >= product.rows()) continue;
+      const Sides here{sides.left + across, sides.right + across, sides.left_end};
+      const T* y = product.c + std::int64_t{row} * product.columns();
+      const auto eight_at = [&](int column, bool is_there) {
+        return is_there ? *reinterpret_cast<const uint4*>(y + column) : make_uint4(0, 0, 0, 0);
+      };
+      finish_eights(product, epilogue, row, here, biases_at(product, epilogue, here),
+                    eight_at(here.left, here.left < here.left_end),
+                    eight_at(here.right, here.right < product.columns()));
     }
   }
 

@@ -78,10 +78,11 @@ __device__ void add_up(const Product<T, C>& product, int first_row, int first_co
 
 }  // namespace plain
 
-/// For the first kPlainThreads threads of a block; `batches` are those of the call.
+/// For the first kPlainThreads threads of a block; `batches` are those of the call. Columns from
+/// `columns_end` on are left.
 template <typename T, typename C>
 __device__ void multiply_plainly(const run::GroupedProduct& call, const Batch* batches,
-                                 const Product<T, C>& product, const Tile& tile) {
+                                 const Product<T, C>& product, const Tile& tile, int columns_end) {
   float sums[4][4] = {};
   plain::add_up(product, tile.row, tile.column, sums);
   for (int at = 0; at < call.further; ++at) {
@@ -93,10 +94,16 @@ __device__ void multiply_plainly(const run::GroupedProduct& call, const Batch* b
     for (int j = 0; j < 4; ++j) {
       const int row = tile.row + plain::row_of_thread() + i;
       const int column = tile.column + plain::column_of_thread() + j;
-      if (row >= product.rows() || column >= product.columns()) continue;
+      if (row >= product.rows() || column >= columns_end) continue;
       put(product.c[std::int64_t{row} * product.columns() + column], sums[i][j], call.write);
     }
   }
+}
+
+template <typename T, typename C>
+__device__ void multiply_plainly(const run::GroupedProduct& call, const Batch* batches,
+                                 const Product<T, C>& product, const Tile& tile) {
+  multiply_plainly(call, batches, product, tile, product.columns());
 }
 
 /// A kernel for GroupedProduct.

@@ -5,6 +5,10 @@
 // 16 bytes side by side and four lanes have 64: whole sectors, and few instructions. Where the
 // result is added to, all of what is there is asked for before the first of it is used.
 //
+// An epilogue needs a result's gate and the linear part that belongs to it in the same lane. So a
+// tile of it has two sides of columns, left and right, half a tile each: those of the gate and
+// those of the linear part, or neighbours if there is no gate.
+//
 // Columns are a multiple of 8 and C is aligned to 16 bytes. No shared memory. Tested by
 // tests/gpu/products_test.cpp.
 
@@ -146,6 +150,121 @@ __device__ void write_band(const Product<T, C>& product, int first_row, int firs
     }
     const uint4 packed = Strip::packed(pairs);
     if (is_there(half, strip)) *at(half, strip) = packed;
+  }
+}
+
+/// The epilogue of a group's rows; a pointer is null where the call has none.
+template <typename T>
+struct GroupEpilogue {
+  const T* bias;
+  const float* scales;
+  T* gated;
+  const float* probabilities;
+};
+
+template <typename T>
+__device__ GroupEpilogue<T> epilogue_of(const run::GroupedProduct& call, const RowGroups& groups,
+                                        int group) {
+  const run::Epilogue& of = call.epilogue;
+  const std::int64_t first = groups.first_row[group];
+  const auto* bias = of.bias == nullptr ? nullptr : static_cast<const T*>(of.bias[group]);
+  T* gated = static_cast<T*>(of.gated);
+  return {bias, of.scales == nullptr ? nullptr : of.scales + first,
+          gated == nullptr ? nullptr : gated + first * (call.out / 2),
+          of.probabilities == nullptr ? nullptr : of.probabilities + first};
+}
+
+/// The first columns of both sides, and the first column behind the left one.
+struct Sides {
+  int left;
+  int right;
+  int left_end;
+};
+
+/// Of a tile that has `wide` columns on each side.
+__device__ inline Sides sides_of(const run::GroupedProduct& call, const Tile& tile, int wide) {
+  const auto out = static_cast<int>(call.out);
+  if (call.epilogue.gated == nullptr) return {tile.column, tile.column + wide, out};
+  return {tile.column / 2, (out + tile.column) / 2, out / 2};
+}
+
+/// The bias of eight columns on either side; zeros where there are none.
+struct SideBiases {
+  Eight left;
+  Eight right;
+};
+
+template <typename T>
+__device__ SideBiases biases_at(const Product<T, T>& product, const GroupEpilogue<T>& epilogue,
+                                const Sides& at) {
+  if (epilogue.bias == nullptr) return {};
+  return {load_eight(epilogue.bias + at.left, at.left < at.left_end ? 8 : 0),
+          load_eight(epilogue.bias + at.right, at.right < product.columns() ? 8 : 0)};
+}
+
+/// Ends eight columns of either side of a row, which are as the product by itself rounds them.
+template <typename T>
+__device__ void finish_eights(const Product<T, T>& product, const GroupEpilogue<T>& epilogue,
+                              int row, const Sides& at, const SideBiases& biases, uint4 left,
+                              uint4 right) {
+  if (epilogue.bias != nullptr) {
+    const float scale = factor_of(epilogue.scales, row);
+    const auto with_bias = [scale](const uint4& of, const Eight& bias) {
+      Eight eight = unpacked<T>(of);
+      add_bias(eight, bias, scale);
+      return packed<T>(eight);
+    };
+    left = with_bias(left, biases.left);
+    right = with_bias(right, biases.right);
+  }
+  const bool has_left = at.left < at.left_end;
+  T* const y = product.c + std::int64_t{row} * product.columns();
+  if (has_left) *reinterpret_cast<uint4*>(y + at.left) = left;
+  if (at.right < product.columns()) *reinterpret_cast<uint4*>(y + at.right) = right;
+  if (epilogue.gated == nullptr || !has_left) return;
+  T* const gated = epilogue.gated + std::int64_t{row} * at.left_end + at.left;
+  const float probability = factor_of(epilogue.probabilities, row);
+  *reinterpret_cast<uint4*>(gated) =
+      packed<T>(swiglu<T>(unpacked<T>(left), unpacked<T>(right), probability));
+}
+
+/// For a whole warp: ends 16 rows, and kWarpSide columns on either side. Biases are asked for
+/// before anything is written, since a load waits behind a store that it may depend on.
+template <typename T>
+__device__ void finish_band(const Product<T, T>& product, const GroupEpilogue<T>& epilogue,
+                            int first_row, const Sides& sides,
+                            const float (&left)[kWarpSide / 8][4],
+                            const float (&right)[kWarpSide / 8][4]) {
+  using Strip = results::Strip<T>;
+  constexpr int kLanes = Strip::kLanes;
+  constexpr int kStrips = kWarpSide / 8 / kLanes;
+  const auto sides_of_strip = [&](int strip) {
+    const int across = Strip::column() + strip * kLanes * 8;
+    return Sides{sides.left + across, sides.right + across, sides.left_end};
+  };
+  SideBiases biases[kStrips];
+#pragma unroll
+  for (int strip = 0; strip < kStrips; ++strip) {
+    biases[strip] = biases_at(product, epilogue, sides_of_strip(strip));
+  }
+#pragma unroll
+  for (int part = 0; part < 2 * kStrips; ++part) {
+    const int half = part % 2;
+    const int strip = part / 2;
+    const auto packed_strip = [&](const float(&sums)[kWarpSide / 8][4]) {
+      float2 pairs[kLanes];
+#pragma unroll
+      for (int p = 0; p < kLanes; ++p) {
+        const float* const sum = sums[strip * kLanes + p] + half * 2;
+        pairs[p] = make_float2(sum[0], sum[1]);
+      }
+      return Strip::packed(pairs);
+    };
+    const uint4 of_left = packed_strip(left);
+    const uint4 of_right = packed_strip(right);
+    const int row = first_row + static_cast<int>(threadIdx.x % 32 / 4) + half * 8;
+    if (row >= product.rows()) continue;
+    finish_eights(product, epilogue, row, sides_of_strip(strip), biases[strip], of_left, of_right);
   }
 }
 

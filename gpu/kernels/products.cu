@@ -61,12 +61,18 @@ const Kernel<GroupedProduct> kKernels[] = {
     multiply_on_hopper<Bf16, Bf16, kWeight, WideFor::FewRows>,
     multiply_on_hopper<Fp16, Fp16, kWeight, WideFor::FewRows>,
     multiply_on_hopper<Bf16, float, kWeight, WideFor::FewRows>,
-    multiply_on_hopper<Fp16, float, kWeight, WideFor::FewRows>};
+    multiply_on_hopper<Fp16, float, kWeight, WideFor::FewRows>,
+    // A forward on sm_90a with its epilogue.
+    multiply_on_hopper<Bf16, Bf16, kForward, WideFor::Epilogue>,
+    multiply_on_hopper<Fp16, Fp16, kForward, WideFor::Epilogue>};
 constexpr std::size_t kPlain = kTypes * kTypes;
 constexpr std::size_t kOnTensorCores = 8;
 constexpr std::size_t kWeights = 4;
 // A gradient of weights takes the kernel for few rows if groups have at most so many on average.
 constexpr std::int64_t kFewRows = 768;
+// Epilogues of the last tiles have no products beside them. With fewer tiles than so many for each
+// multiprocessor that costs more than a pass over memory, which is then left to the parts.
+constexpr std::int64_t kTilesForEpilogue = 4;
 
 // Each is null if there is none for the types of a call.
 struct TensorCoreKernels {
@@ -85,6 +91,7 @@ Kernel<GroupedProduct> plain_kernel(const GroupedProduct& call) {
 }
 
 WideFor wide_for(const GroupedProduct& call) {
+  if (!call.epilogue.is_empty()) return WideFor::Epilogue;
   if (call.kind != kWeight) return WideFor::Rows;
   std::int64_t rows = call.rows.count;
   for (int at = 0; at < call.further; ++at) rows += call.batches[at].count;
@@ -99,8 +106,10 @@ TensorCoreKernels tensor_core_kernels(const GroupedProduct& call) {
     if (call.gradient_type != call.type && call.gradient_type != DataType::Fp32) return {};
     at += call.gradient_type == call.type ? 4 : 6;
   }
-  const std::size_t further = wide_for(call) == WideFor::FewRows ? kWeights : 0;
-  return {.portable = kKernels[at], .hopper = kKernels[at + kOnTensorCores + further]};
+  std::size_t hopper = at + kOnTensorCores;
+  if (wide_for(call) == WideFor::FewRows) hopper += kWeights;
+  if (wide_for(call) == WideFor::Epilogue) hopper += kOnTensorCores + kWeights;
+  return {.portable = kKernels[at], .hopper = kKernels[hopper]};
 }
 
 bool lies_well(const GroupedProduct& call) {
@@ -108,6 +117,7 @@ bool lies_well(const GroupedProduct& call) {
     return reinterpret_cast<std::uintptr_t>(address) % 16 == 0;
   };
   const std::span<const Batch> further(call.batches, static_cast<std::size_t>(call.further));
+  if (call.epilogue.gated != nullptr && call.out % 16 != 0) return false;
   return call.in % 8 == 0 && call.out % 8 == 0 && is_aligned(call.x) && is_aligned(call.y) &&
          std::all_of(further.begin(), further.end(), [&](const Batch& batch) {
            return is_aligned(batch.x) && is_aligned(batch.y);
@@ -145,13 +155,19 @@ Launch<GroupedProduct> launch_of(const GroupedProduct& call) {
   const TensorCoreKernels kernels = tensor_core_kernels(call);
   const auto limits = device_limits();
   if (!limits) return {.asked = limits.error()};
-  if (kernels.portable == nullptr || !lies_well(call) ||
-      limits->shared_bytes < kDynamicBytes + kStaticBytes) {
+  const bool on_tensor_cores = kernels.portable != nullptr && lies_well(call) &&
+                               limits->shared_bytes >= kDynamicBytes + kStaticBytes;
+  const bool is_hopper = kHasHopper && limits->capability == 9;
+  if (!call.epilogue.is_empty()) {
+    const std::int64_t tiles = most_tiles<kWideHigh, kWideAcross>(call);
+    const bool pays = tiles >= kTilesForEpilogue * limits->multiprocessors;
+    if (!on_tensor_cores || !is_hopper || !pays) return {.apart = true};
+  }
+  if (!on_tensor_cores) {
     return {.kernel = plain_kernel(call),
             .blocks = blocks_for(most_tiles<kPlainSide, kPlainSide>(call)),
             .threads = kPlainThreads};
   }
-  const bool is_hopper = kHasHopper && limits->capability == 9;
   static_assert(kTileHigh == kWideHigh && kTileWide == kWideAcross, "both have the same tiles");
   return {.kernel = is_hopper ? kernels.hopper : kernels.portable,
           .blocks = std::clamp<std::int64_t>(most_tiles<kTileHigh, kTileWide>(call), 1,

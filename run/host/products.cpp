@@ -15,6 +15,7 @@
 #include <array>
 #include <cstddef>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 namespace capo::run::host {
@@ -167,9 +168,7 @@ void compute_gradients(const GroupedProduct& call) {
   }
 }
 
-}  // namespace
-
-void compute(const GroupedProduct& call) {
+void compute_product(const GroupedProduct& call) {
   with_element(call.type, [&](auto element) {
     if (call.kind != GroupedProduct::Kind::WeightGradient) {
       return compute_rows<decltype(element)>(call);
@@ -177,6 +176,18 @@ void compute(const GroupedProduct& call) {
     with_element(call.gradient_type, [&](auto gradient) {
       compute_gradients<decltype(element), decltype(gradient)>(call);
     });
+  });
+}
+
+}  // namespace
+
+void compute(const GroupedProduct& call) {
+  for_each_part(call, [](const auto& part) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(part)>, GroupedProduct>) {
+      compute_product(part);
+    } else {
+      compute(part);
+    }
   });
 }
 

@@ -1,6 +1,7 @@
 // The calls that modules make: one plain value for each kernel launch, the same for every engine.
 //
-//   GroupedProduct   y = x w^T, dx = dy w, dw = dy^T x, each group of rows with its own matrix
+//   GroupedProduct   y = x w^T, dx = dy w, dw = dy^T x, each group of rows with its own matrix;
+//                    its epilogue is what would follow in calls of its own
 //   LayerNorm...     forward, gradient of the input, gradients of the two parameters
 //   SwiGlu...        silu(gate) * linear * probability, and its gradients
 //   Attention...     causal attention of grouped queries, and the gradients of its operands
@@ -29,6 +30,7 @@
 #include "run/kernels/draw.h"
 
 #include <cstdint>
+#include <utility>
 #include <variant>
 
 namespace capo::run {
@@ -45,6 +47,18 @@ struct Rows {
 
 /// A WeightGradient sums over the rows of so many microbatches at most.
 inline constexpr int kMostBatches = 16;
+
+/// A Forward goes on with its result as BiasAdd and then SwiGlu would, and leaves the same to the
+/// bit. It is one call so that an engine can do it while it still holds the result: each spares a
+/// pass over memory. Those that cannot take it apart (for_each_part).
+struct Epilogue {
+  void* const* bias = nullptr;           ///< of BiasAdd; null: none is added
+  const float* scales = nullptr;         ///< of BiasAdd
+  void* gated = nullptr;                 ///< y of SwiGlu, (rows, out / 2); null: not wanted
+  const float* probabilities = nullptr;  ///< of SwiGlu
+
+  [[nodiscard]] bool is_empty() const { return bias == nullptr && gated == nullptr; }
+};
 
 /// x (rows, in), y (rows, out), w of each group (out, in), all contiguous. A WeightGradient goes on
 /// with the rows of further microbatches, in their order, before it writes or adds the sum.
@@ -72,6 +86,7 @@ struct GroupedProduct {
   void* x = nullptr;
   void* y = nullptr;
   void* const* w = nullptr;  ///< on the device: a pointer for each group
+  Epilogue epilogue = {};    ///< of a Forward
   int further = 0;           ///< batches behind that of x, y and rows
   Batch batches[kMostBatches - 1] = {};
 };
@@ -271,5 +286,28 @@ using Call =
     std::variant<GroupedProduct, LayerNorm, LayerNormGradient, LayerNormWeightGradient, SwiGlu,
                  SwiGluGradient, Attention, AttentionQueryGradient, AttentionKeyGradient, BiasAdd,
                  BiasGradient, ScaleGradient, Gather, Add, Copy, Fill, Differ, DrawInto>;
+
+/// Visits a product by itself, and then the calls that its epilogue stands for.
+template <typename Visit>
+void for_each_part(GroupedProduct call, Visit visit) {
+  const Epilogue epilogue = std::exchange(call.epilogue, {});
+  visit(call);
+  if (epilogue.bias != nullptr) {
+    visit(BiasAdd{.type = call.type,
+                  .rows = call.rows,
+                  .columns = call.out,
+                  .bias = epilogue.bias,
+                  .scales = epilogue.scales,
+                  .y = call.y});
+  }
+  if (epilogue.gated != nullptr) {
+    visit(SwiGlu{.type = call.type,
+                 .rows = call.rows,
+                 .columns = call.out / 2,
+                 .x = call.y,
+                 .probabilities = epilogue.probabilities,
+                 .y = epilogue.gated});
+  }
+}
 
 }  // namespace capo::run

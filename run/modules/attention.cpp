@@ -99,15 +99,15 @@ void forward(const LayerShape& shape, const LayerPlaces& places, const LayerSide
   const Kept keep = kept_at(shape, places);
   const RowLaunches rows(shape, side, launch);
   if (shape.copies_input) copy(shape, keep.operand, places.input, shape.hidden, launch);
-  rows.product(first(shape, Forward, keep.operand, keep.qkv, parameters.first));
-  if (shape.bias) rows.bias_add(parameters.first_bias, keep.qkv, first_columns(shape));
+  rows.product(first(shape, Forward, keep.operand, keep.qkv, parameters.first),
+               rows.with_bias(parameters.first_bias));
   launch(Attention{.type = shape.type,
                    .shape = heads_of(shape),
                    .qkv = keep.qkv,
                    .y = keep.y,
                    .log_sums = keep.log_sums});
-  rows.product(second(shape, Forward, keep.y, places.output, parameters.second));
-  if (shape.bias) rows.bias_add(parameters.second_bias, places.output, shape.hidden);
+  rows.product(second(shape, Forward, keep.y, places.output, parameters.second),
+               rows.with_bias(parameters.second_bias));
 }
 
 void weight_gradients(const LayerShape& shape, std::span<const WeightOperands> passes,

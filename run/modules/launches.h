@@ -27,7 +27,8 @@ class RowLaunches {
   RowLaunches(const LayerShape& shape, const LayerSide& side, const Sink& launch)
       : shape_(shape), side_(side), launch_(launch) {}
 
-  void product(const GroupedProduct& call) const {
+  void product(GroupedProduct call, const Epilogue& epilogue = {}) const {
+    call.epilogue = epilogue;
     for (const RowPart& part : parts()) launch_(of_part(call, part));
   }
   /// A product's part over some of its rows.
@@ -37,18 +38,17 @@ class RowLaunches {
     call.x = row(call.x, part.from, call.in);
     call.y = row(call.y, part.from, call.out);
     call.w += part.group;
+    Epilogue& then = call.epilogue;
+    if (then.bias != nullptr) then.bias += part.group;
+    if (then.scales != nullptr) then.scales += part.from;
+    if (then.gated != nullptr) then.gated = row(then.gated, part.from, call.out / 2);
+    if (then.probabilities != nullptr) then.probabilities += part.from;
     return call;
   }
 
-  void bias_add(void* const* bias, std::byte* y, std::int64_t columns) const {
-    for (const auto& [rows, from, group] : parts()) {
-      launch_(BiasAdd{.type = shape_.type,
-                      .rows = rows,
-                      .columns = columns,
-                      .bias = bias + group,
-                      .scales = scales(from),
-                      .y = row(y, from, columns)});
-    }
+  /// The bias that a layer of this shape adds to a product, if it has any.
+  [[nodiscard]] Epilogue with_bias(void* const* bias) const {
+    return shape_.bias ? Epilogue{.bias = bias, .scales = scales(0)} : Epilogue{};
   }
 
   void bias_gradient(const Target& target, std::byte* dy, std::int64_t columns) const {

@@ -58,16 +58,12 @@ void forward(const LayerShape& shape, const LayerPlaces& places, const LayerSide
   } else {
     copy(shape, keep.operand, places.input, shape.hidden, launch);
   }
-  rows.product(first(shape, Forward, keep.operand, keep.middle, parameters.first));
-  if (shape.bias) rows.bias_add(parameters.first_bias, keep.middle, 2 * shape.ffn);
-  launch(SwiGlu{.type = shape.type,
-                .rows = rows.all_rows(),
-                .columns = shape.ffn,
-                .x = keep.middle,
-                .probabilities = side.probabilities,
-                .y = keep.active});
-  rows.product(second(shape, Forward, keep.active, places.output, parameters.second));
-  if (shape.bias) rows.bias_add(parameters.second_bias, places.output, shape.hidden);
+  Epilogue then = rows.with_bias(parameters.first_bias);
+  then.gated = keep.active;
+  then.probabilities = side.probabilities;
+  rows.product(first(shape, Forward, keep.operand, keep.middle, parameters.first), then);
+  rows.product(second(shape, Forward, keep.active, places.output, parameters.second),
+               rows.with_bias(parameters.second_bias));
 }
 
 void weight_gradients(const LayerShape& shape, std::span<const WeightOperands> passes,

@@ -33,8 +33,8 @@ void forward(const LayerShape& shape, const LayerPlaces& places, const LayerSide
   }
   const RowLaunches rows(shape, side, launch);
   rows.product(product(shape, GroupedProduct::Kind::Forward, operand(shape, places), places.output,
-                       parameters.first));
-  if (shape.bias) rows.bias_add(parameters.first_bias, places.output, shape.ffn);
+                       parameters.first),
+               rows.with_bias(parameters.first_bias));
 }
 
 void weight_gradients(const LayerShape& shape, std::span<const WeightOperands> passes,

@@ -2,6 +2,8 @@
 
 #include "tests/gpu/twins.h"
 
+#include <fmt/format.h>
+
 namespace capo::gpu {
 namespace {
 
@@ -229,6 +231,112 @@ TEST_F(Products, AReplayFollowsTheSizesOnTheDevice) {
         problem.twins().expect_same_replayed(capture, call, problem.written(kind));
       }
     }
+  }
+}
+
+// A forward with what follows it. In its parts it is the calls that it stands for.
+class WithEpilogue {
+ public:
+  struct Parts {
+    bool bias = true;
+    bool scales = true;
+    bool gate = true;
+    bool probabilities = true;
+  };
+
+  WithEpilogue(const Shape& shape, DataType type, Parts parts)
+      : problem_(shape, type, type), shape_(shape), type_(type), parts_(parts) {
+    std::vector<Slot> biases;
+    for (std::size_t group = 0; group < shape.sizes.size(); ++group) {
+      biases.push_back(twins().add(
+          at_random(type, shape.out, static_cast<std::uint32_t>(200 + group)), group == 1 ? 4 : 0));
+    }
+    biases_ = twins().add_table(biases);
+    scales_ = twins().add(at_random(DataType::Fp32, shape.count, 300));
+    probabilities_ = twins().add(at_random(DataType::Fp32, shape.count, 301));
+    gated_ = twins().add(at_random(type, shape.count * (shape.out / 2), 302));
+  }
+
+  [[nodiscard]] MakeCall call() const {
+    return [this](const Memory& m) {
+      auto product = std::get<GroupedProduct>(problem_.call(Kind::Forward, Write::Overwrite)(m));
+      if (parts_.bias) product.epilogue.bias = m.as<void*>(biases_);
+      if (parts_.bias && parts_.scales) product.epilogue.scales = m.as<float>(scales_);
+      if (parts_.gate) product.epilogue.gated = m.at(gated_);
+      if (parts_.gate && parts_.probabilities) {
+        product.epilogue.probabilities = m.as<float>(probabilities_);
+      }
+      return product;
+    };
+  }
+  [[nodiscard]] std::vector<Part> written() const {
+    std::vector<Part> parts = problem_.written(Kind::Forward);
+    const std::int64_t rows = sum_of(shape_.sizes);
+    if (parts_.gate) parts.push_back(first_of(gated_, rows * (shape_.out / 2)));
+    return parts;
+  }
+  void check() {
+    SCOPED_TRACE(fmt::format("in {}, out {}, {}, bias {}, scales {}, gate {}, probabilities {}",
+                             shape_.in, shape_.out, name_of(type_), parts_.bias, parts_.scales,
+                             parts_.gate, parts_.probabilities));
+    twins().expect_same_in_parts(call(), written());
+  }
+  [[nodiscard]] Twins& twins() { return problem_.twins(); }
+  void change_sizes(const Sizes& sizes) {
+    shape_.sizes = sizes;
+    problem_.change_sizes(sizes);
+  }
+
+ private:
+  Problem problem_;
+  Shape shape_;
+  DataType type_;
+  Parts parts_;
+  Slot biases_;
+  Slot scales_;
+  Slot probabilities_;
+  Slot gated_;
+};
+
+void check_epilogues(const Shape& shape, DataType type) {
+  for (const bool bias : {false, true}) {
+    for (const bool gate : {false, true}) {
+      if (!bias && !gate) continue;
+      WithEpilogue(shape, type, {.bias = bias, .gate = gate}).check();
+      WithEpilogue(shape, type,
+                   {.bias = bias, .scales = false, .gate = gate, .probabilities = false})
+          .check();
+    }
+  }
+}
+
+TEST_F(Products, GoOnWithBiasAndGateAsCallsOfTheirOwnWould) {
+  for (const DataType type : kTypes) {
+    check_epilogues({.sizes = {5, 0, 9, 2}, .count = 21, .in = 19, .out = 14}, type);
+    check_epilogues({.sizes = {1, 1}, .count = 2, .in = 8, .out = 16}, type);
+    check_epilogues({.sizes = {5, 0, 9, 2}, .count = 21, .in = 40, .out = 24}, type);
+  }
+}
+
+// One kernel does it all where there are several tiles for each multiprocessor.
+TEST_F(Products, OfManyTilesGoOnInTheSameKernel) {
+  for (const DataType type : {DataType::Bf16, DataType::Fp16}) {
+    check_epilogues({.sizes = {130, 0, 3, 257, 1}, .count = 400, .in = 24, .out = 20496}, type);
+    check_epilogues({.sizes = {0, 128, 64, 0, 63}, .count = 255, .in = 72, .out = 25600}, type);
+    check_epilogues(
+        {.sizes = {130, 140, 40}, .count = 320, .in = 16, .out = 30736, .past = {.second_w = 4}},
+        type);
+  }
+}
+
+TEST_F(Products, AReplayWithAnEpilogueFollowsTheSizesOnTheDevice) {
+  WithEpilogue problem({.sizes = {100, 100, 100, 100}, .count = 400, .in = 40, .out = 20512},
+                       DataType::Bf16, {});
+  const MakeCall call = problem.call();
+  const Capture capture = problem.twins().captured(call);
+  for (const Sizes& sizes : std::vector<Sizes>{{0, 0, 0, 400}, {0, 0, 0, 0}, {1, 128, 129, 3}}) {
+    problem.change_sizes(sizes);
+    problem.twins().expect_same_replayed(capture, call, problem.written());
   }
 }
 

@@ -174,6 +174,19 @@ class Twins {
     EXPECT_EQ(launched(make), replayed) << "a launch and a replay differ";
   }
 
+  /// A product with an epilogue: it may be more than one node, and leaves what its parts leave.
+  void expect_same_in_parts(const MakeCall& make, const std::vector<Part>& written) {
+    const Capture capture = captured(make);
+    expect_same_replayed(capture, make, written);
+    const Bytes replayed = replay(capture);
+    EXPECT_EQ(launched(make), replayed) << "a launch and a replay differ";
+    const Bytes in_parts = after([&] {
+      run::for_each_part(std::get<run::GroupedProduct>(make(device())),
+                         [&](const auto& part) { require(launch(part, stream_.get())); });
+    });
+    EXPECT_EQ(in_parts, replayed) << "its parts leave something else";
+  }
+
   /// Only replays what was captured, and compares with a call that is made now.
   void expect_same_replayed(const Capture& capture, const MakeCall& make,
                             const std::vector<Part>& written) {

@@ -1,5 +1,6 @@
 // An engine that remembers what was launched into each of its captures, and under which label, so
-// that a node of a whole step can be said to be of one piece of work.
+// that a node of a whole step can be said to be of one piece of work. It takes products with an
+// epilogue apart, as engines may do or not, so that each launch is one node everywhere.
 
 #pragma once
 
@@ -11,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace capo::run {
@@ -44,8 +46,11 @@ class LabelledEngine : public Engine {
   }
   void have_streams(std::uint32_t count) override { engine_->have_streams(count); }
   void launch(StreamId stream, const Call& call) override {
-    if (open_) open_->push_back({.label = label_, .call = call});
-    engine_->launch(stream, call);
+    if (const auto* product = std::get_if<GroupedProduct>(&call)) {
+      for_each_part(*product, [&](const Call& part) { launch_one(stream, part); });
+    } else {
+      launch_one(stream, call);
+    }
   }
   [[nodiscard]] EventId record(StreamId stream) override { return engine_->record(stream); }
   void wait(StreamId stream, EventId event) override { engine_->wait(stream, event); }
@@ -75,6 +80,11 @@ class LabelledEngine : public Engine {
   [[nodiscard]] const std::optional<Error>& error() const override { return engine_->error(); }
 
  private:
+  void launch_one(StreamId stream, const Call& call) {
+    if (open_) open_->push_back({.label = label_, .call = call});
+    engine_->launch(stream, call);
+  }
+
   std::unique_ptr<Engine> engine_;
   std::string label_;
   std::optional<std::vector<CapturedLaunch>> open_;

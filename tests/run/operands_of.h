@@ -64,6 +64,12 @@ class TakenApart {
     table(call.w, call.rows.groups,
           call.in * call.out * bytes_of(weight ? call.gradient_type : call.type),
           weight ? Touch::Write : Touch::Read);
+    if (call.epilogue.bias != nullptr) {
+      table(call.epilogue.bias, call.rows.groups, call.out * bytes_of(call.type), Touch::Read);
+    }
+    read(call.epilogue.scales, call.rows.count * 4);
+    read(call.epilogue.probabilities, call.rows.count * 4);
+    write(call.epilogue.gated, matrix(call, call.out / 2));
   }
   void operator()(const LayerNorm& call) {
     numbers({call.rows, call.columns});
