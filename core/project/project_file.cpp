@@ -139,7 +139,7 @@ class TableReader {
   std::vector<std::string_view> known_;
 };
 
-constexpr std::array<std::string_view, 3> kPlans{"te", "safe", "mcore-local"};
+constexpr std::array<std::string_view, 3> kPlanNames{"te", "safe", "mcore-local"};
 constexpr std::array<std::string_view, 3> kFormats{"text", "json", "sarif"};  // by the enum
 constexpr std::array<std::string_view, 3> kLayouts{"per-rank", "per-pair", "per-edge"};
 constexpr std::array<std::string_view, 2> kModes{"rendezvous", "buffered"};
@@ -170,7 +170,7 @@ class ProjectReader {
     if (auto refusal = of.texts("profile", project_.profiles)) return refusal;
     if (auto refusal = of.text("model", project_.model)) return refusal;
     if (auto refusal = of.word("format", project_.format, format_named, kFormats)) return refusal;
-    if (auto refusal = of.word("plan", project_.plan, plan_named, kPlans)) return refusal;
+    if (auto refusal = of.word("plan", project_.plan, plan_named, kPlanNames)) return refusal;
     if (auto refusal = of.word("comm", project_.communicators, communicators_named, kLayouts))
       return refusal;
     if (auto refusal = of.word("transfers", project_.transfers, transfer_mode_named, kModes))
