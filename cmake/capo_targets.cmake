@@ -56,7 +56,7 @@ function(capo_include_root target scope)
 endfunction()
 
 # capo_unity(<target> [<fewest>]): with CAPO_UNITY the target's files are compiled a folder at a time, and folders of fewer
-# files than that in one, so that headers are read and templates compiled once for forty files at most. Names in anonymous
+# files than that in one, so that headers are read and templates compiled once for eighty files at most. Names in anonymous
 # namespaces must differ then within what is compiled together; a file whose names do not is kept out by capo_apart() or
 # capo_alone().
 function(capo_unity target)
@@ -80,7 +80,7 @@ function(capo_unity target)
     get_property(apart GLOBAL PROPERTY "capo_apart_${source}")
     string(MD5 key "${group} ${apart}")
     math(EXPR count_${key} "${count_${key}} + 1" OUTPUT_FORMAT DECIMAL)
-    math(EXPR part "${count_${key}} / 40" OUTPUT_FORMAT DECIMAL)
+    math(EXPR part "${count_${key}} / 80" OUTPUT_FORMAT DECIMAL)
     set_source_files_properties(${source} TARGET_DIRECTORY ${target} PROPERTIES UNITY_GROUP "${key}_${part}")
   endforeach()
 endfunction()

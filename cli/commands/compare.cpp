@@ -58,7 +58,7 @@ struct Compared {
   std::unique_ptr<Simulation> simulation;
 };
 
-bool is_file(const std::string& name) {
+bool names_a_file(const std::string& name) {
   std::error_code why;
   return name == "-" || std::filesystem::exists(name, why);
 }
@@ -71,7 +71,7 @@ class Comparison {
 
   /// Returns the exit code if the order cannot be compared.
   std::optional<int> add(const std::string& name) {
-    const bool published = request_.has_counts() && !is_file(name);
+    const bool published = request_.has_counts() && !names_a_file(name);
     return published ? add_published(name) : add_file(name);
   }
 
@@ -99,7 +99,7 @@ class Comparison {
                  : std::nullopt;
     }
     const auto* failed = std::get_if<Error>(&judged.error());
-    if (failed == nullptr || is_file(file)) return refuse(judged.error());
+    if (failed == nullptr || names_a_file(file)) return refuse(judged.error());
     Error error = *failed;
     if (!schedules::unknown_name(file)) {
       error.help = fmt::format(

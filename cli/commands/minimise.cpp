@@ -85,7 +85,7 @@ std::string_view rule_of(const MinimiseRequest& request, const CheckResult& resu
                                                fmt::join(broken, ", "))));
 }
 
-std::size_t entries_of(const Schedule& schedule) {
+std::size_t entries_left(const Schedule& schedule) {
   std::size_t entries = 0;
   for (const RankOrder& rank : schedule.ranks) {
     entries += rank.order.size() + (rank.replay ? rank.replay->size() : 0);
@@ -103,9 +103,10 @@ std::string kept_mistake(const Minimised& least) {
 
 std::string summary(const Schedule& before, const Minimised& least, std::string_view rule) {
   return fmt::format("minimise: {} still broken; {} -> {}, {} -> {}, {}{}{}\n", rule,
-                     counted(entries_of(before), "entry", "entries"), entries_of(least.schedule),
-                     counted(before.ranks.size(), "rank"), least.schedule.ranks.size(),
-                     counted(least.checks, "check"), kept_mistake(least),
+                     counted(entries_left(before), "entry", "entries"),
+                     entries_left(least.schedule), counted(before.ranks.size(), "rank"),
+                     least.schedule.ranks.size(), counted(least.checks, "check"),
+                     kept_mistake(least),
                      least.at_limit ? "; --max-checks ended it before it was minimal" : "");
 }
 

@@ -54,14 +54,14 @@ std::optional<Refusal> missing_file(const Project& project, const fs::path& fold
   return std::nullopt;
 }
 
-struct Found {
+struct FoundProject {
   Project project;
   fs::path folder;
 };
 
-Result<Found, CommandError> found_for(const std::string& file, const Limits& limits) {
+Result<FoundProject, CommandError> found_for(const std::string& file, const Limits& limits) {
   const auto path = nearest_project(file);
-  if (!path) return Found{};
+  if (!path) return FoundProject{};
   auto source = read_source(shown_path(*path), limits.bytes);
   if (!source) return CommandError(source.error());
   auto project = read_project(*source);
@@ -70,7 +70,7 @@ Result<Found, CommandError> found_for(const std::string& file, const Limits& lim
   if (auto refusal = missing_file(*project, folder))
     return CommandError(RefusedInput{*std::move(source), *std::move(refusal)});
   if (!project->model.empty()) project->model = shown_path(folder / project->model);
-  return Found{*std::move(project), folder};
+  return FoundProject{*std::move(project), folder};
 }
 
 }  // namespace
