@@ -9,11 +9,7 @@
 //             at most the limit times the rank's time (Little's law)
 //   path      one microbatch takes its way to the last stage and back
 //
-// The head of a task is the longest of three: what it waits for, over all ranks; all that its own
-// rank must have run before it; and, where so many forwards exceed the limit, the backwards that
-// must have given up enough, and the least work that gives up so much. Tails are the same from the
-// end, without memory. Of the makespan heads count from the first task of all, of the span from the
-// rank's own first task, and tails to its last one, since a span knows no other rank's ends.
+// Heads and tails are those of windows.h.
 //
 // sim/bounds.cpp has closed forms for costs that are the same everywhere, which also count the
 // windows in which a full rank idles again and again; the larger of both is taken. A
