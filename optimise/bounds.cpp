@@ -1,11 +1,16 @@
 #include "optimise/bounds.h"
 
+#include "optimise/narrowing.h"
 #include "optimise/windows.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <optional>
 #include <queue>
 #include <utility>
 #include <vector>
@@ -105,9 +110,54 @@ double held_over_time(const Problem& problem, const std::vector<double>& residen
   return sum * problem.microbatches();
 }
 
+// Returns a time of which all times of the problem are multiples, and so is the makespan; 0 if
+// there is none among decimals of six places.
+double unit_of(const Problem& problem) {
+  constexpr double kPlaces = 1e6;
+  std::uint64_t unit = 0;
+  for (const Series& series : problem.series) {
+    for (const double time : {series.takes, series.lag}) {
+      const double scaled = std::round(time * kPlaces);
+      if (scaled > 1e11 || std::abs(time * kPlaces - scaled) > 1e-9 + 1e-15 * scaled) return 0;
+      unit = std::gcd(unit, static_cast<std::uint64_t>(scaled));
+    }
+  }
+  return static_cast<double>(unit) / kPlaces;
+}
+
+// Raises a bound as far as narrowing refutes what is above it: by ever larger steps, then by
+// halves.
+void raise_by_narrowing(Bound& bound, Narrowing narrowing, double unit, std::size_t rank,
+                        std::uint64_t budget) {
+  if (bound.value <= 0 || narrowing.states() == 0) return;
+  // Times are counted in steps from here on. If a makespan is a whole number of units, one that is
+  // above a step is at least the next one.
+  const double step = unit > 0 ? unit : 1e-5 * bound.value;
+  const double next = unit > 0 ? 1 : 0;
+  const double steps = bound.value / step;
+  const auto refuted = [&](double until) {
+    return budget >= narrowing.states() && narrowing.refutes(until * step, budget);
+  };
+  double low = unit > 0 ? std::ceil(steps - 1e-6 - 1e-11 * steps) : std::floor(steps);
+  double high = low;
+  for (double jump = std::max(1.0, std::floor(low * 2e-3)); refuted(high); jump *= 2) {
+    low = high + next;
+    high = low + jump;
+  }
+  while (high - low > 1 - next) {
+    const double middle = std::floor((low + high) / 2);
+    if (refuted(middle)) {
+      low = middle + next;
+    } else {
+      high = middle;
+    }
+  }
+  raise(bound, low * step, "narrowing", rank);
+}
+
 }  // namespace
 
-LowerBounds lower_bounds(const Problem& problem) {
+LowerBounds lower_bounds(const Problem& problem, std::uint64_t states) {
   LowerBounds bounds;
   const Windows all(problem, std::nullopt);
   const std::vector<double> residence = residences(problem);
@@ -125,6 +175,13 @@ LowerBounds lower_bounds(const Problem& problem) {
   }
   raise(bounds.makespan, problem.closed_forms.makespan);
   raise(bounds.span, problem.closed_forms.span);
+  const double unit = unit_of(problem);
+  raise_by_narrowing(bounds.makespan, Narrowing(problem, all, std::nullopt), unit, 0, states);
+  const std::size_t ranks = problem.of_rank.size();
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    const Windows windows(problem, rank);
+    raise_by_narrowing(bounds.span, Narrowing(problem, windows, rank), unit, rank, states / ranks);
+  }
   return bounds;
 }
 
@@ -132,6 +189,9 @@ std::string words_for(const Bound& bound) {
   const std::string& by = bound.by;
   if (by == "path") return "one microbatch's way to the last stage and back";
   if (by.empty()) return "nothing";
+  if (by == "narrowing") {
+    return "the times that work, memory and what waits for it leave for each task";
+  }
   const std::string rank = fmt::format("rank {}", bound.rank);
   if (by == "memory" || by == "L3") {
     return "the time for which microbatches are held, and the memory of " + rank;

@@ -1,6 +1,6 @@
 // Bounds below which no orders of a problem get, for any placement, costs and memory limit.
 //
-// Three arguments, each for every rank:
+// Four arguments, the first three for every rank:
 //
 //   machine   a rank runs one task at a time, none before its head, and behind each its tail still
 //             follows: the shortest such sequence that may be interrupted (Jackson's rule: of what
@@ -8,6 +8,7 @@
 //   memory    what a microbatch takes times how long it is held at least, over all microbatches, is
 //             at most the limit times the rank's time (Little's law)
 //   path      one microbatch takes its way to the last stage and back
+//   narrowing what is above the largest of these, as long as narrowing.h refutes it
 //
 // Heads and tails are those of windows.h.
 //
@@ -21,6 +22,7 @@
 #include "optimise/problem.h"
 #include "sim/simulation.h"
 
+#include <cstdint>
 #include <string>
 
 namespace capo::optimise {
@@ -30,7 +32,12 @@ struct LowerBounds {
   Bound span;
 };
 
-[[nodiscard]] LowerBounds lower_bounds(const Problem& problem);
+/// States that narrowing looks at for each objective, at most: about a second.
+constexpr std::uint64_t kStatesOfBounds = 80'000'000;
+
+/// Takes longer the more states there are.
+[[nodiscard]] LowerBounds lower_bounds(const Problem& problem,
+                                       std::uint64_t states = kStatesOfBounds);
 
 /// Says what a bound rests on: "the work of rank 3 and what must come before and behind
 /// it". Knows the closed forms of sim/bounds.cpp as well.

@@ -8,14 +8,14 @@ namespace capo::optimise {
 
 namespace {
 
-constexpr double kNever = -std::numeric_limits<double>::infinity();
+constexpr double kUnbegun = -std::numeric_limits<double>::infinity();
 
 }  // namespace
 
 Windows::Windows(const Problem& problem, std::optional<std::size_t> rank)
     : problem_(problem), m_(problem.microbatches()), own_(rank) {
-  head_.assign(problem.tasks(), kNever);
-  tail_.assign(problem.tasks(), kNever);
+  head_.assign(problem.tasks(), kUnbegun);
+  tail_.assign(problem.tasks(), kUnbegun);
   find_pipelines();
   for (std::uint32_t k = 0; k < m_; ++k) heads_of(k);
   for (std::uint32_t k = m_; k-- > 0;) tails_of(k);
@@ -46,7 +46,7 @@ void Windows::find_pipelines() {
 
 // The earliest time at which the rank of a task has run all of `work`.
 double Windows::after(std::size_t rank, double work) const {
-  if (!counts(rank)) return kNever;
+  if (!counts(rank)) return kUnbegun;
   return (own_ ? 0 : first_of_rank(rank)) + work;
 }
 

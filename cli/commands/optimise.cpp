@@ -322,6 +322,12 @@ std::variant<Start, int> start_from(const OptimiseRequest& request, const Proble
   return Start{.name = request.from, .orders = *std::move(orders)};
 }
 
+// Bounds take a tenth of the time to search or so, and a few seconds at most.
+std::uint64_t states_for(double seconds) {
+  constexpr double kStatesOfSecond = 5e6;
+  return static_cast<std::uint64_t>(std::clamp(kStatesOfSecond * seconds, 1e5, 2e8));
+}
+
 int optimise_request(const OptimiseRequest& request) {
   const auto began = Clock::now();
   const double most_seconds = seconds_of(request.time);
@@ -351,7 +357,7 @@ int optimise_request(const OptimiseRequest& request) {
     for (Start& start : published->starts()) starts.push_back(std::move(start));
     return starts;
   };
-  const LowerBounds bounds = lower_bounds(*problem);
+  const LowerBounds bounds = lower_bounds(*problem, states_for(most_seconds));
   const Bound& bound = bound_of(bounds, request.objective);
   const auto found =
       search(*problem, all_starts,
