@@ -2,6 +2,7 @@
 
 #include "core/base/in_parallel.h"
 #include "core/base/index.h"
+#include "optimise/periods.h"
 
 #include <algorithm>
 #include <array>
@@ -16,9 +17,18 @@ namespace {
 constexpr std::size_t kSearchers = 4;
 constexpr std::uint64_t kShiftsOfRound = 32'768;
 /// Constructions of a round count as so many shifts together, but there is one at least.
-constexpr std::uint64_t kMovesOfRules = 8'192;
+constexpr std::uint64_t kMovesOfRules = 32'768;
 /// The construction of so many tasks takes about as long as a shift.
 constexpr std::uint64_t kTasksOfMove = 8;
+/// The first so many searchers begin with courses that repeat, and go on with them in each round.
+constexpr std::size_t kSearchersOfCourses = 2;
+/// Courses of a round place so many tasks, and those before the first round so many for each task
+/// of the step, but no more than would take half a second.
+constexpr std::uint64_t kPlacedInRound = 262'144;
+constexpr std::uint64_t kPlacedForTask = 2'000;
+constexpr std::uint64_t kPlacedAtFirst = 8'000'000;
+/// Settings of rules are compared on a step of at most so many microbatches for each rank.
+constexpr std::int32_t kShortStep = 4;
 /// A searcher that is behind for so many rounds goes on from the best.
 constexpr int kPatience = 6;
 
@@ -66,13 +76,29 @@ Rules varied(Rules rules, std::size_t ranks, Chance& chance) {
 class Searcher {
  public:
   Searcher(const Problem& problem, const SearchOptions& options, std::uint64_t seed, Rules rules)
-      : problem_(problem), options_(options), chance_(seed), rules_(std::move(rules)) {}
+      : problem_(problem),
+        options_(options),
+        chance_(seed),
+        rules_(std::move(rules)),
+        periods_(problem, chance_.draw()) {}
 
   [[nodiscard]] const Known& best() const { return best_; }
 
   void go_on_from(const Known& known) {
     best_ = known;
     walk_ = std::make_unique<Walk>(problem_, best_.orders, options_.objective, chance_.draw());
+  }
+
+  /// Tries courses for so many placed tasks, and goes on from what is better than what it has.
+  void repeat_courses(std::uint64_t placed) {
+    if (problem_.frame.topology == Topology::Bidirectional) return;
+    periods_.run(placed / problem_.series.size(), options_.stopped, [&](const Orders& orders) {
+      const double value = value_of(*evaluate(problem_, orders), options_.objective);
+      if (value >= best_.value) return;
+      best_ = {.value = value, .orders = orders, .from = "courses"};
+      walk_.reset();
+    });
+    if (!walk_ && !best_.orders.empty()) go_on_from(best_);
   }
 
   void run_round() {
@@ -86,7 +112,12 @@ class Searcher {
 
   /// The constructions of a round.
   [[nodiscard]] static std::uint64_t constructions(const Problem& problem) {
-    return std::clamp<std::uint64_t>(kMovesOfRules * kTasksOfMove / problem.tasks(), 1, 64);
+    return std::clamp<std::uint64_t>(kMovesOfRules * kTasksOfMove / problem.tasks(), 1, 256);
+  }
+
+  /// What a round counts, in moves.
+  [[nodiscard]] static std::uint64_t moves(const Problem& problem) {
+    return kShiftsOfRound + constructions(problem) * problem.tasks() / kTasksOfMove;
   }
 
  private:
@@ -109,6 +140,7 @@ class Searcher {
   const SearchOptions& options_;
   Chance chance_;
   Rules rules_;
+  Periods periods_;
   double of_rules_ = std::numeric_limits<double>::infinity();
   Known best_;
   std::unique_ptr<Walk> walk_;
@@ -118,19 +150,16 @@ class Search {
  public:
   Search(const Problem& problem, const SearchOptions& options,
          const std::function<void(const Found&)>& tell)
-      : problem_(problem), options_(options), tell_(tell) {}
+      : problem_(problem), options_(options), tell_(tell), bound_(options.bound) {}
 
   std::optional<Found> run(const std::function<std::vector<Start>()>& starts) {
-    std::vector<std::pair<double, Rules>> rules;
-    bool first = true;
-    for (const Rules& setting : rule_settings(problem_)) {
-      if (proved() || options_.stopped()) break;
-      try_rules(setting, rules);
-      if (std::exchange(first, false)) try_starts(starts());
-    }
+    if (options_.stopped()) return std::nullopt;
+    const std::vector<Rules> settings = rule_settings(problem_);
+    try_rules(settings.front());
+    try_starts(starts());
+    if (options_.better_bound && !proved()) bound_ = std::max(bound_, options_.better_bound());
+    const auto rules = compared(settings);
     if (best_.orders.empty()) return std::nullopt;
-    std::stable_sort(rules.begin(), rules.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
     run_rounds(rules);
     found_.moves = moves_;
     found_.ended = proved() ? Ended::Proof : stopped_ ? Ended::Stopped : Ended::Budget;
@@ -138,15 +167,36 @@ class Search {
   }
 
  private:
-  [[nodiscard]] bool proved() const { return reaches(best_.value, options_.bound); }
+  [[nodiscard]] bool proved() const { return reaches(best_.value, bound_); }
 
-  // Keeps the setting with the value of what it constructs.
-  void try_rules(const Rules& setting, std::vector<std::pair<double, Rules>>& tried) {
-    const auto orders = construct(problem_, setting);
-    if (!orders) return;
-    const auto figures = evaluate(problem_, *orders);
-    tried.emplace_back(value_of(*figures, options_.objective), setting);
-    take(*orders, *figures, "rules");
+  // The settings with the values of what they construct, the best first; of a long step, what they
+  // construct of a shorter one.
+  std::vector<std::pair<double, Rules>> compared(const std::vector<Rules>& settings) {
+    Problem shorter = problem_;
+    const std::int32_t enough = std::max(kShortStep * problem_.frame.ranks, 16);
+    shorter.frame.microbatches = std::min(problem_.frame.microbatches, enough);
+    const bool all = shorter.frame.microbatches == problem_.frame.microbatches;
+    std::vector<std::pair<double, Rules>> tried;
+    for (const Rules& setting : settings) {
+      if (proved() || options_.stopped()) break;
+      const auto orders = construct(shorter, setting);
+      if (!orders) continue;
+      const auto figures = evaluate(shorter, *orders);
+      tried.emplace_back(value_of(*figures, options_.objective), setting);
+      if (all) take(*orders, *figures, "rules");
+    }
+    std::stable_sort(tried.begin(), tried.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (std::size_t i = 0; !all && i < std::min(kSearchers, tried.size()); ++i) {
+      if (!proved() && !options_.stopped()) try_rules(tried[i].second);
+    }
+    return tried;
+  }
+
+  void try_rules(const Rules& setting) {
+    if (const auto orders = construct(problem_, setting)) {
+      take(*orders, *evaluate(problem_, *orders), "rules");
+    }
   }
 
   void try_starts(const std::vector<Start>& starts) {
@@ -166,6 +216,17 @@ class Search {
     tell_(found_);
   }
 
+  // The first searchers begin with the best of their courses, even if there is something better,
+  // and all others with the best of all.
+  void begin(std::vector<Searcher>& searchers) {
+    const std::uint64_t placed = std::min(kPlacedForTask * problem_.tasks(), kPlacedAtFirst);
+    in_parallel(kSearchersOfCourses, options_.threads,
+                [&](std::size_t i) { searchers[i].repeat_courses(placed); });
+    for (Searcher& searcher : searchers) {
+      if (searcher.best().orders.empty()) searcher.go_on_from(best_);
+    }
+  }
+
   void run_rounds(const std::vector<std::pair<double, Rules>>& rules) {
     std::vector<Searcher> searchers;
     Chance seeds(options_.seed);
@@ -173,15 +234,15 @@ class Search {
       const Rules first = rules.empty() ? Rules{} : rules[i % rules.size()].second;
       searchers.emplace_back(problem_, options_, seeds.draw(), first);
     }
-    const std::uint64_t of_round =
-        kSearchers *
-        (kShiftsOfRound + Searcher::constructions(problem_) * problem_.tasks() / kTasksOfMove);
+    const std::uint64_t of_round = kSearchers * Searcher::moves(problem_) +
+                                   kSearchersOfCourses * kPlacedInRound / kTasksOfMove;
     std::array<int, kSearchers> behind{};
     for (bool first = true; !proved() && moves_ + of_round <= options_.moves; first = false) {
-      if (first) {
-        for (Searcher& searcher : searchers) searcher.go_on_from(best_);
-      }
-      in_parallel(kSearchers, options_.threads, [&](std::size_t i) { searchers[i].run_round(); });
+      if (first) begin(searchers);
+      in_parallel(kSearchers, options_.threads, [&](std::size_t i) {
+        if (i < kSearchersOfCourses) searchers[i].repeat_courses(kPlacedInRound);
+        searchers[i].run_round();
+      });
       for (const Searcher& searcher : searchers) {
         const Known& known = searcher.best();
         if (known.value < best_.value) {
@@ -207,6 +268,7 @@ class Search {
   const Problem& problem_;
   const SearchOptions& options_;
   const std::function<void(const Found&)>& tell_;
+  double bound_;
   Known best_;
   Found found_;
   std::uint64_t moves_ = 0;

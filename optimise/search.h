@@ -1,16 +1,18 @@
 // The search for the best orders: starts, rules that are varied, and walks, in rounds.
 //
-// First come the rules of construction, in every setting, and behind the first of them the starts
-// that the caller brings, so that there are orders before these are made. Then four searchers take
-// turns, each with rules of its own that it varies at random, and a walk of its own. A round gives
-// each of them the same number of constructions and shifts; between rounds one that has fallen
-// behind for some time goes on from the best of all. So the result is a function of the problem,
-// the starts, the seed and the number of moves, whatever the number of threads; only the clock, or
-// whoever stops the search, can end it within a round, and then the result depends on how far it
-// came.
+// First come orders by one rule of construction, then the starts that the caller brings, so that
+// there are orders before these are made, and then the rules in every setting. Of many microbatches
+// these are compared on a step of fewer, since all of them do the same in the middle. Then four
+// searchers take turns, each with rules of its own that it varies at random, and a walk of its own;
+// two of them begin with courses that repeat, and look for better ones. A round gives each of them
+// the same number of constructions and shifts; between rounds one that has fallen behind for some
+// time goes on from the best of all. So
+// the result is a function of the problem, the starts, the seed and the number of moves, whatever
+// the number of threads; only the clock, or whoever stops the search, can end it within a round,
+// and then the result depends on how far it came.
 //
-// A move is a shift, or the construction of so many tasks that it takes about as long. The search
-// ends when nothing better can exist, since the bound is reached.
+// A move is a shift, or the construction or placing of so many tasks that it takes about as long.
+// The search ends when nothing better can exist, since the bound is reached.
 //
 // The search adds up times by itself, as fast as it can. verified() believes what it says of its
 // result only if the verifier accepts the orders and the simulator comes to the same makespan, span
@@ -40,6 +42,9 @@ struct Start {
 struct SearchOptions {
   Objective objective = Objective::Makespan;
   double bound = 0;  ///< nothing is better than this
+  /// Tells a bound that takes longer, and is asked once, when there are orders; none: `bound`
+  /// stays.
+  std::function<double()> better_bound;
   std::uint64_t seed = 1;
   std::uint64_t moves = 1;  ///< the budget, of all searchers together
   unsigned threads = 1;

@@ -69,7 +69,7 @@ struct OptimiseRequest {
   Objective objective = Objective::Makespan;
   OptimiseFormat format = OptimiseFormat::Text;
   std::string time = "10s";
-  std::uint64_t moves = 10'000'000;
+  std::uint64_t moves = 100'000'000;
   std::uint64_t seed = 1;
   unsigned threads = std::max(1U, std::thread::hardware_concurrency());
   std::string from;
@@ -282,18 +282,20 @@ double seconds_since(Clock::time_point began) {
 // Tells of finds on standard error: of the first at once, of others once a second.
 class Telling {
  public:
-  Telling(Objective objective, double bound, Clock::time_point began)
-      : objective_(objective), bound_(bound), began_(began) {}
+  /// The bounds outlive it, and may become better.
+  Telling(Objective objective, const LowerBounds& bounds, Clock::time_point began)
+      : objective_(objective), bounds_(bounds), began_(began) {}
 
   void operator()(const Found& found) {
     const double now = seconds_since(began_);
     if (now < next_) return;
     next_ = now + 1;
     const double value = optimise::value_of(found.figures, objective_);
+    const double bound = bound_of(bounds_, objective_).value;
     const std::string how =
-        optimise::reaches(value, bound_)
+        optimise::reaches(value, bound)
             ? "the best possible"
-            : percent(gap_of(value, bound_)) + " above the best possible at most";
+            : percent(gap_of(value, bound)) + " above the best possible at most";
     print_stderr(fmt::format("capo: {:.1f} s: {} {}, {}\n", now,
                              objective_ == Objective::Makespan ? "makespan" : "span", figure(value),
                              how));
@@ -301,7 +303,7 @@ class Telling {
 
  private:
   Objective objective_;
-  double bound_;
+  const LowerBounds& bounds_;
   Clock::time_point began_;
   double next_ = 0;
 };
@@ -357,23 +359,29 @@ int optimise_request(const OptimiseRequest& request) {
     for (Start& start : published->starts()) starts.push_back(std::move(start));
     return starts;
   };
-  const LowerBounds bounds = lower_bounds(*problem, states_for(most_seconds));
-  const Bound& bound = bound_of(bounds, request.objective);
+  LowerBounds bounds = lower_bounds(*problem, 0);
+  const auto better_bound = [&] {
+    bounds = lower_bounds(*problem, states_for(most_seconds));
+    return bound_of(bounds, request.objective).value;
+  };
+  const double first_bound = bound_of(bounds, request.objective).value;
   const auto found =
       search(*problem, all_starts,
              {.objective = request.objective,
-              .bound = bound.value,
+              .bound = first_bound,
+              .better_bound = better_bound,
               .seed = request.seed,
               .moves = request.moves,
               .threads = request.threads,
               .stopped = [&] { return was_interrupted || seconds_since(began) > most_seconds; }},
-             Telling(request.objective, bound.value, began));
+             Telling(request.objective, bounds, began));
   if (!found) {
     if (was_interrupted) return kInterrupted;
     print_stderr("error: no order was found in time\n  help: give it more with --time\n");
     return kNoVerdict;
   }
   const double value = value_of(found->figures, request.objective);
+  const Bound& bound = bound_of(bounds, request.objective);
   const Optimised optimised{
       .schedule = verified(*problem, found->orders, found->figures, options),
       .found = *found,
