@@ -19,7 +19,9 @@
 
 #pragma once
 
+#include "optimise/evaluation.h"
 #include "optimise/problem.h"
+#include "optimise/tails.h"
 #include "sim/simulation.h"
 
 #include <cstdint>
@@ -42,5 +44,14 @@ constexpr std::uint64_t kStatesOfBounds = 80'000'000;
 /// Says what a bound rests on: "the work of rank 3 and what must come before and behind
 /// it". Knows the closed forms of sim/bounds.cpp as well.
 [[nodiscard]] std::string words_for(const Bound& bound);
+
+/// Shows the bound of an objective to whoever trusts no line of capo's, and what orders come to.
+struct Certificate {
+  double shown = 0;  ///< less than the bound, if it rests on what certificates do not know
+  std::string text;  ///< JSON, which tools/check_bound.py checks
+};
+[[nodiscard]] Certificate certificate_of(const Problem& problem, Objective objective,
+                                         const LowerBounds& bounds, const Orders& orders,
+                                         const Figures& figures);
 
 }  // namespace capo::optimise

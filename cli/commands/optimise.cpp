@@ -74,6 +74,7 @@ struct OptimiseRequest {
   unsigned threads = std::max(1U, std::thread::hardware_concurrency());
   std::string from;
   std::string output;
+  std::string bound_out;
   Limits limits;
 };
 
@@ -330,6 +331,19 @@ std::uint64_t states_for(double seconds) {
   return static_cast<std::uint64_t>(std::clamp(kStatesOfSecond * seconds, 1e5, 2e8));
 }
 
+// Writes what shows the bound, for a program that trusts no line of capo's.
+std::optional<Error> write_bound(const Problem& problem, const Optimised& of,
+                                 const std::string& file) {
+  const optimise::Certificate certificate =
+      certificate_of(problem, of.objective, of.bounds, of.found.orders, of.found.figures);
+  const double bound = bound_of(of.bounds, of.objective).value;
+  if (certificate.shown < bound * (1 - 1e-9)) {
+    print_stderr(fmt::format("note: {} shows at least {}, and the bound is {}\n", shown(file),
+                             figure(certificate.shown), figure(bound)));
+  }
+  return write_output(file, certificate.text);
+}
+
 int optimise_request(const OptimiseRequest& request) {
   const auto began = Clock::now();
   const double most_seconds = seconds_of(request.time);
@@ -393,6 +407,11 @@ int optimise_request(const OptimiseRequest& request) {
       .seconds = seconds_since(began),
       .gap = gap_of(value, bound.value),
       .proved = optimise::reaches(value, bound.value)};
+  if (!request.bound_out.empty()) {
+    if (const auto failed = write_bound(*problem, optimised, request.bound_out)) {
+      return fail(*failed);
+    }
+  }
   const int code = print(optimised, request.format, request.output);
   return code == kAccepted && was_interrupted ? kInterrupted : code;
 }
@@ -461,6 +480,9 @@ Run add_optimise(CLI::App& command) {
   command.add_option("-o,--output", request->output,
                      "Write the order here, as an .order file or as --format says; the report goes "
                      "to standard output");
+  command.add_option("--bound-out", request->bound_out,
+                     "Write what shows the bound here, with the order: tools/check_bound.py checks "
+                     "it");
   add_size_limits(command, request->limits);
   return [request] { return optimise_request(*request); };
 }

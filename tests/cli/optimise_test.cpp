@@ -134,6 +134,24 @@ TEST(Optimise, BeginsWithAnOrderThatItIsGiven) {
             3);
 }
 
+TEST(Optimise, WritesWhatShowsItsBound) {
+  const ScratchFolder folder;
+  const std::string flags = kTight + " --moves 1 --objective span --bound-out ";
+  const json printed = optimised(flags + (folder.path() / "one").string());
+  const json written = json::parse(folder.read("one"));
+  EXPECT_EQ(written["objective"], "span");
+  EXPECT_EQ(written["bound"], printed["lower_bound"]["span"]);
+  EXPECT_EQ(written["span"], printed["span"]);
+  EXPECT_EQ(written["orders"].size(), 8U);
+  EXPECT_EQ(run_optimise(flags + (folder.path() / "two").string()).exit_code, 0);
+  EXPECT_EQ(folder.read("one"), folder.read("two"));
+
+  const Outcome none = run_optimise(flags + (folder.path() / "no" / "folder").string());
+  EXPECT_EQ(none.exit_code, 5);
+  EXPECT_EQ(none.out, "");
+  EXPECT_TRUE(holds(none.err, "no/folder")) << none.err;
+}
+
 TEST(Optimise, SaysWhyThereIsNone) {
   const Outcome none = run_optimise("--ranks 2 --microbatches 2 --memory 0.5");
   EXPECT_EQ(none.exit_code, 1);

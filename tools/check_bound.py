@@ -1,0 +1,517 @@
+#!/usr/bin/env python3
+"""Checks a certificate of `capo optimise`, without a line of capo's.
+
+    capo optimise --ranks 4 --microbatches 8 --bound-out bound.json && tools/check_bound.py [--explain] bound.json
+
+It holds that no order of the problem in the file gets below the bound, and that the orders in it run, keep to the memory
+limit and come to the times that it states. It does not know whether the problem is the one that was meant: what tasks and
+messages take and what microbatches hold is capo's word. Numbers are exact fractions; capo's own sums are rounded, so a
+billionth is allowed where they are compared. --explain prints each step of the reasoning. Exit code 0: it holds; 1: the
+line says what does not.
+
+A task is F, B or W (forward, input half of the backward, weight gradient) of a stage and a microbatch, `B3.7`. A rank runs
+one task at a time. Of a series, one kind in one stage, microbatches run in order. A forward waits for that of the stage
+before, a backward for its forward and for that of the stage behind, a weight gradient for its backward; between ranks a
+message takes its lag. A fact is that a task begins no earlier than so long after the beginning (its head) or that so much
+follows its end (its tail): of the makespan, beginning and end are those of the step, of a span those of the rank's own
+tasks.
+"""
+
+import json
+import math
+import re
+import sys
+from fractions import Fraction
+
+ROUNDING = Fraction(1, 10**9)
+KINDS = "FBW"
+
+
+class Wrong(Exception):
+    """What the certificate says does not hold."""
+
+
+def require(holds, what):
+    if not holds:
+        raise Wrong(what)
+
+
+def is_count(value, below=None):
+    return type(value) is int and value >= 0 and (below is None or value < below)
+
+
+def number(value, what, least=None):
+    """A finite number, exactly."""
+    require(type(value) in (int, float) and math.isfinite(value), f"{what} is no number: {value!r}")
+    exact = Fraction(value)
+    require(least is None or exact >= least, f"{what} is less than {least}: {value}")
+    return exact
+
+
+def shown(value):
+    return f"{float(value):g}"
+
+
+class Problem:
+    """Ranks, stages and what they take; series are pairs of a kind and a stage, tasks triples."""
+
+    def __init__(self, given):
+        self.ranks, self.chunks, self.microbatches = (given[key] for key in ("ranks", "chunks", "microbatches"))
+        for key in ("ranks", "chunks", "microbatches"):
+            require(is_count(given[key]) and given[key] > 0, f"problem: {key} is no count above 0")
+        self.placement = given["placement"]
+        places = {"loop": self.in_loop, "v": self.in_v, "bidirectional": self.in_two_pipelines}
+        require(self.placement in places, f"problem: there is no placement {self.placement!r}")
+        stages = given["stages"]
+        require(len(stages) == self.ranks * self.chunks, f"problem: it has {len(stages)} stages, not {self.ranks * self.chunks}")
+        require(self.placement != "bidirectional" or self.chunks == 2, "problem: two pipelines need two chunks a rank")
+        self.rank = [places[self.placement](stage) for stage in range(len(stages))]
+        half = len(stages) // 2
+        self.pipeline = [int(self.placement == "bidirectional" and stage >= half) for stage in range(len(stages))]
+        limit = given["memory_limit"]
+        self.limit = None if limit is None else number(limit, "problem: memory_limit", 0) * (1 + ROUNDING)
+        self.takes, self.holds, self.lag = {}, {}, {}
+        for stage, of in enumerate(stages):
+            for k, kind in enumerate(KINDS):
+                self.takes[kind, stage] = number(of["takes"][k], f"problem: what {kind}{stage} takes", 0)
+                self.holds[kind, stage] = number(of["holds"][k], f"problem: what {kind}{stage} holds")
+            require(len(of["takes"]) == len(of["holds"]) == 3 and len(of["lags"]) == 2, f"problem: stage {stage} has other fields")
+            require(self.holds["F", stage] >= 0 >= max(self.holds["B", stage], self.holds["W", stage]),
+                    f"problem: stage {stage} takes memory behind its forward")
+            self.lag["F", stage], self.lag["B", stage] = (number(lag, f"problem: a lag of stage {stage}", 0) for lag in of["lags"])
+        for stage in range(len(stages)):
+            for kind in "FB":
+                before = self.neighbour(kind, stage)
+                if before is None or self.rank[before] == self.rank[stage]:
+                    require(self.lag[kind, stage] == 0, f"problem: {kind}{stage} waits for no message and has a lag")
+        self.of_rank = [[series for series in self.takes if self.rank[series[1]] == rank] for rank in range(self.ranks)]
+
+    def in_loop(self, stage):
+        return stage % self.ranks
+
+    def in_v(self, stage):
+        there = stage % self.ranks
+        return there if stage // self.ranks % 2 == 0 else self.ranks - 1 - there
+
+    def in_two_pipelines(self, stage):
+        return stage if stage < self.ranks else 2 * self.ranks - 1 - stage
+
+    def neighbour(self, kind, stage):
+        """The stage whose task of the same kind and microbatch this one waits for."""
+        other = stage - 1 if kind == "F" else stage + 1
+        return other if 0 <= other < len(self.rank) and self.pipeline[other] == self.pipeline[stage] else None
+
+    def waits_for(self, task):
+        """The tasks that a task waits for directly, each with what passes between its end and this one."""
+        kind, stage, k = task
+        waits = []
+        if k > 0:
+            waits.append(((kind, stage, k - 1), 0))
+        if kind in "FB" and self.neighbour(kind, stage) is not None:
+            waits.append(((kind, self.neighbour(kind, stage), k), self.lag[kind, stage]))
+        if kind != "F":
+            waits.append((("F" if kind == "B" else "B", stage, k), 0))
+        return waits
+
+    def how_many(self, first, second, k):
+        """Of a series, the tasks that come before task k of another one: those of microbatches 0 to so many - 1."""
+        (kind, a), (of, b) = first, second
+        if self.pipeline[a] != self.pipeline[b]:
+            return 0
+        if first == second:
+            return k
+        if kind == "F":
+            return k + 1 if of != "F" or a < b else 0
+        if kind == "B" and of != "F":
+            return k + 1 if a > b or (of == "W" and a == b) else 0
+        return 0
+
+    def comes_before(self, first, second):
+        return first[2] < self.how_many(first[:2], second[:2], second[2])
+
+    def work_before(self, task):
+        """The tasks of a task's rank that come before it: their work, and the first ones of each series."""
+        work, firsts = Fraction(0), []
+        for series in self.of_rank[self.rank[task[1]]]:
+            many = self.how_many(series, task[:2], task[2])
+            work += many * self.takes[series]
+            if many:
+                firsts.append((*series, 0))
+        return work, firsts
+
+    def work_behind(self, task):
+        """The work of a task's rank behind it: of each series from the same microbatch on, or from the next one on, or none."""
+        work = Fraction(0)
+        for series in self.of_rank[self.rank[task[1]]]:
+            behind = [j for j in (task[2], task[2] + 1) if self.how_many(task[:2], series, j) > task[2]]
+            work += max(0, self.microbatches - behind[0]) * self.takes[series] if behind else 0
+        return work
+
+    def residence(self, stage):
+        """At least so long from the beginning of a forward to the end of its backward."""
+        time = self.takes["F", stage] + self.takes["B", stage]
+        behind = self.neighbour("B", stage)
+        return time if behind is None else time + self.residence(behind) + self.lag["F", behind] + self.lag["B", stage]
+
+    def require_no_gift(self, stage, what):
+        more = -sum(self.holds[kind, stage] for kind in KINDS)
+        require(more <= ROUNDING * self.holds["F", stage], f"{what}: stage {stage} gives up more than it takes")
+
+    def stages_of(self, rank):
+        return [stage for stage, of in enumerate(self.rank) if of == rank]
+
+
+def name_of(task):
+    return f"{task[0]}{task[1]}.{task[2]}"
+
+
+def task_of(problem, text, what):
+    match = re.fullmatch(r"([FBW])(0|[1-9]\d*)\.(0|[1-9]\d*)", text)
+    require(match is not None, f"{what}: {text!r} names no task")
+    task = match[1], int(match[2]), int(match[3])
+    require(task[1] < len(problem.rank) and task[2] < problem.microbatches, f"{what}: there is no task {text}")
+    return task
+
+
+class Fact:
+    def __init__(self, side, task, value):
+        self.side, self.task, self.value = side, task, value
+
+
+class Reasoning:
+    """The facts of a certificate, each with its value worked out from those before it."""
+
+    def __init__(self, problem, rank, given, explain):
+        self.problem = problem
+        self.rank = rank  # whose span it is; None: the makespan
+        self.facts = []
+        for k, of in enumerate(given):
+            what = f"fact {k}"
+            side = "head" if "head" in of else "tail"
+            require(set(of) == {side, "by", "from"}, f"{what} has other fields than a head or a tail, `by` and `from`")
+            steps = HEADS if side == "head" else TAILS
+            require(of["by"] in steps, f"{what}: there is no step {of['by']!r} for a {side}")
+            require(all(is_count(j, k) for j in of["from"]), f"{what} follows from what is no fact before it")
+            task = task_of(problem, of[side], what)
+            value, why = steps[of["by"]](self, what, task, [self.facts[j] for j in of["from"]])
+            self.facts.append(Fact(side, task, value))
+            if explain:
+                says = "begins at" if side == "head" else "is followed by"
+                print(f"{what}: {name_of(task)} {says} {shown(value)} at least, {why}")
+
+    def counts(self, task):
+        """Whether the beginning and the end that are meant are those of the task's rank."""
+        return self.rank is None or self.problem.rank[task[1]] == self.rank
+
+    def fact(self, number_of, side, task, what):
+        require(is_count(number_of, len(self.facts)), f"{what}: there is no fact {number_of}")
+        fact = self.facts[number_of]
+        require(fact.side == side, f"{what}: fact {number_of} is about no {side}")
+        require(fact.task == task, f"{what}: fact {number_of} is about {name_of(fact.task)} and not about {name_of(task)}")
+        return fact.value
+
+    # --- heads ---
+
+    def start(self, what, task, premises):
+        require(not premises and self.counts(task), f"{what}: the span of rank {self.rank} does not begin with another rank")
+        return Fraction(0), "since nothing begins before the beginning"
+
+    def head_by_wait(self, what, task, premises):
+        require(len(premises) == 1 and premises[0].side == "head", f"{what} follows from the head of one task that it waits for")
+        first = premises[0].task
+        lags = [lag for before, lag in self.problem.waits_for(task) if before == first]
+        require(lags, f"{what}: {name_of(task)} does not wait for {name_of(first)}")
+        return premises[0].value + self.problem.takes[first[:2]] + lags[0], f"since it waits for {name_of(first)}"
+
+    def rank_begins(self, what, firsts, premises):
+        """No task of these begins before this time: each is one that a premise is about, or behind one."""
+        require(premises and all(of.side == "head" for of in premises), f"{what} follows from heads")
+        for first in firsts:
+            known = any(of.task == first or self.problem.comes_before(of.task, first) for of in premises)
+            require(known, f"{what}: it follows from nothing when {name_of(first)} begins")
+        return min(of.value for of in premises)
+
+    def head_by_work(self, what, task, premises):
+        work, firsts = self.problem.work_before(task)
+        begins = self.rank_begins(what, firsts, premises)
+        return begins + work, f"since its rank runs {shown(work)} before it, from {shown(begins)} on"
+
+    def excess(self, what, task):
+        """What must have been given up before a forward begins, and what one microbatch takes up to this stage.
+
+        Forwards up to this stage, of this microbatch and those before it, have begun; all others hold no less than
+        nothing."""
+        problem, (kind, stage, k) = self.problem, task
+        require(kind == "F" and problem.limit is not None, f"{what}: memory delays forwards, where it has a limit")
+        stages = [s for s in problem.stages_of(problem.rank[stage]) if s <= stage and problem.pipeline[s] == problem.pipeline[stage]]
+        for s in problem.stages_of(problem.rank[stage]):
+            problem.require_no_gift(s, what)
+        held = sum(problem.holds["F", s] for s in stages)
+        excess = (k + 1) * held - problem.limit
+        require(excess > 0, f"{what}: so many microbatches fit")
+        return stages, held, excess
+
+    def head_by_memory(self, what, task, premises):
+        problem = self.problem
+        stages, held, excess = self.excess(what, task)
+        # Each microbatch gives up no more than it took, so that so many have given up something, the last of them at
+        # some stage.
+        last = math.ceil(excess / held) - 1
+        ends = []
+        for stage in stages:
+            kind = "B" if problem.holds["B", stage] < 0 else "W"
+            known = [of for of in premises if of.side == "head" and of.task[:2] == (kind, stage) and of.task[2] <= last]
+            require(known, f"{what}: it follows from nothing when {kind}{stage} gives up memory")
+            ends.append(max(of.value for of in known) + problem.takes[kind, stage])
+        return min(ends), f"since microbatch {last} must have given up memory by then"
+
+    def head_by_memory_work(self, what, task, premises):
+        problem = self.problem
+        stages, _, excess = self.excess(what, task)
+        least = None  # the time that giving up one takes: of an input half alone, or of a whole backward
+        for s in stages:
+            b, w, half = problem.takes["B", s], problem.takes["W", s], -problem.holds["B", s]
+            whole = half - problem.holds["W", s]
+            ways = [b / half] if half > 0 else []
+            ways += [(b + w) / whole] if whole > 0 else []
+            least = min(ways if least is None else [least, *ways])
+        work, firsts = problem.work_before(task)
+        begins = self.rank_begins(what, firsts, premises)
+        return begins + work + excess * least, f"since {shown(excess)} must have been given up, which takes {shown(excess * least)}"
+
+    # --- tails ---
+
+    def end(self, what, task, premises):
+        require(not premises and self.counts(task), f"{what}: the span of rank {self.rank} does not end with another rank")
+        return Fraction(0), "since nothing ends behind the end"
+
+    def tail_by_wait(self, what, task, premises):
+        require(len(premises) == 1 and premises[0].side == "tail", f"{what} follows from the tail of one task that waits for it")
+        later = premises[0].task
+        lags = [lag for before, lag in self.problem.waits_for(later) if before == task]
+        require(lags, f"{what}: {name_of(later)} does not wait for {name_of(task)}")
+        return lags[0] + self.problem.takes[later[:2]] + premises[0].value, f"since {name_of(later)} waits for it"
+
+    def tail_by_work(self, what, task, premises):
+        require(not premises and self.counts(task), f"{what}: the span of rank {self.rank} does not end with another rank")
+        work = self.problem.work_behind(task)
+        return work, f"since its rank runs {shown(work)} behind it"
+
+
+HEADS = {"start": Reasoning.start, "wait": Reasoning.head_by_wait, "work": Reasoning.head_by_work,
+         "memory": Reasoning.head_by_memory, "memory-work": Reasoning.head_by_memory_work}
+TAILS = {"end": Reasoning.end, "wait": Reasoning.tail_by_wait, "work": Reasoning.tail_by_work}
+
+
+# --- arguments: each returns a bound, and why it is one ---
+
+
+def by_machine(reasoning, rank, argument):
+    """A rank runs one task at a time: the least head, all the work and the least tail follow each other."""
+    problem = reasoning.problem
+    heads, tails, work, seen = [], [], Fraction(0), set()
+    require(argument["tasks"], "argument: it takes no tasks")
+    for of in argument["tasks"]:
+        match = re.fullmatch(r"([FBW])(0|[1-9]\d*)", of["series"])
+        require(match is not None and int(match[2]) < len(problem.rank), f"argument: {of['series']!r} names no series")
+        series = match[1], int(match[2])
+        what = f"argument: {of['series']}"
+        require(problem.rank[series[1]] == rank, f"{what} is not on rank {rank}")
+        require(series not in seen, f"{what} stands twice")
+        seen.add(series)
+        first, last = of["first"], of["last"]
+        require(is_count(first) and is_count(last, problem.microbatches) and first <= last, f"{what} has no tasks {first} to {last}")
+        heads.append(reasoning.fact(of["head"], "head", (*series, first), what))
+        tails.append(reasoning.fact(of["tail"], "tail", (*series, last), what))
+        work += (last - first + 1) * problem.takes[series]
+    names = ", ".join(f"{of['series']}.{of['first']} to {of['last']}" for of in argument["tasks"])
+    return (min(heads) + work + min(tails),
+            f"rank {rank} runs {names}: none begins before {shown(min(heads))}, together they take {shown(work)}, and "
+            f"{shown(min(tails))} at least follows each of them")
+
+
+def by_memory(reasoning, rank, argument):
+    """What a microbatch holds times how long, over all of them, is at most the limit times the rank's time."""
+    problem = reasoning.problem
+    require(problem.limit is not None, "argument: there is no memory limit")
+    stages = problem.stages_of(rank)
+    begins = Fraction(0)
+    if reasoning.rank is None:
+        begins = reasoning.rank_begins("argument", [("F", stage, 0) for stage in stages],
+                                       [reasoning.facts[k] for k in argument["from"] if is_count(k, len(reasoning.facts))])
+    held = Fraction(0)
+    for stage in stages:
+        taken, kept = problem.holds["F", stage], -problem.holds["W", stage]
+        problem.require_no_gift(stage, "argument")
+        held += taken * problem.residence(stage) + kept * problem.takes["W", stage]
+    held *= problem.microbatches
+    return (begins + held / problem.limit,
+            f"microbatches hold {shown(held)} of memory times time on rank {rank}, within {shown(problem.limit)}, from "
+            f"{shown(begins)} on")
+
+
+class Uniform:
+    """The letters of the closed forms: times of a chunk, the same everywhere, of one pipeline down the ranks, or down and up."""
+
+    def __init__(self, problem):
+        linear = problem.placement == "loop" and problem.chunks == 1
+        require(linear or (problem.placement == "v" and problem.chunks == 2), "argument: the closed forms know a line and a V of two chunks")
+        same = all(problem.takes[kind, stage] == problem.takes[kind, 0] and problem.holds[kind, stage] == problem.holds[kind, 0]
+                   for kind in KINDS for stage in range(len(problem.rank)))
+        lags = {problem.lag[kind, stage] for kind in "FB" for stage in range(len(problem.rank))
+                if problem.neighbour(kind, stage) is not None and problem.rank[problem.neighbour(kind, stage)] != problem.rank[stage]}
+        require(same and len(lags) <= 1, "argument: the closed forms are for costs that are the same everywhere")
+        self.linear, self.p, self.m = linear, problem.ranks, problem.microbatches
+        self.f, self.b, self.w = (problem.takes[kind, 0] for kind in KINDS)
+        self.c = lags.pop() if lags else Fraction(0)
+        takes = problem.holds["F", 0]
+        problem.require_no_gift(0, "argument")
+        self.kept = -problem.holds["W", 0] / takes if takes else Fraction(0)
+        self.memory = problem.limit / takes if takes and problem.limit is not None else None  # forwards that fit
+        require(self.memory is None or self.memory >= 1, "argument: no forward fits")
+
+    def fit(self, forwards):
+        return forwards if self.memory is None else min(forwards, math.floor(self.memory))
+
+    def chain(self, i):
+        """From the beginning of the first forward of rank i to that of its first backward, at least."""
+        if self.linear:
+            return (self.p - i) * self.f + (self.p - 1 - i) * (self.b + 2 * self.c)
+        return (2 * self.p - i) * self.f + i * self.b + (2 * self.p - 2) * self.c
+
+    def passes(self):
+        return 1 if self.linear else 2
+
+    def head(self, i):
+        """A rank is idle before its first backward: no more than so many forwards fit, and nothing else can run."""
+        return max(Fraction(0), self.chain(i) - self.fit(self.passes() * self.m) * self.f)
+
+    def idle(self, i):
+        """Between a forward and its backward a full rank of a line idles again and again: the windows from F(j) to B(j) of j =
+        0, k, 2k and so on and of the last microbatch do not overlap, if k microbatches fit."""
+        idle, k = self.head(i), self.fit(self.m)
+        if self.linear and self.memory is not None and self.m > k:
+            others = self.memory - 1
+            offer = max(others * (self.b + self.w), others * self.w / self.kept) if self.kept > 0 else None
+            if offer is not None:
+                idle += (self.m - 1 - k) // k * max(Fraction(0), self.chain(i) - k * self.f - offer)
+                idle += max(Fraction(0), self.chain(i) - self.f - offer)
+        return idle
+
+
+def by_closed_form(form):
+    def argument_of(reasoning, rank, _):
+        u, of_makespan = Uniform(reasoning.problem), reasoning.rank is None
+        begins = rank * (u.f + u.c) if of_makespan else Fraction(0)
+        many = u.passes() * u.m
+        if form == "L1":
+            return (begins + many * (u.f + u.b + u.w) + u.idle(rank),
+                    f"rank {rank} begins at {shown(begins)}, works {shown(many * (u.f + u.b + u.w))} and is idle for "
+                    f"{shown(u.idle(rank))}, since no more fits into its memory")
+        if form == "L2":
+            require(of_makespan, "argument: L2 says nothing of a span")
+            return (begins + u.head(rank) + many * (u.f + u.b) + rank * (u.b + u.c) + u.w,
+                    f"rank {rank} begins at {shown(begins)}, waits {shown(u.head(rank))} for its first backward and runs all "
+                    f"forwards and backwards, and {shown(rank * (u.b + u.c) + u.w)} follows")
+    return argument_of
+
+
+ARGUMENTS = {"machine": by_machine, "memory": by_memory, "L1": by_closed_form("L1"), "L2": by_closed_form("L2")}
+
+
+# --- the orders ---
+
+
+def run(problem, orders):
+    """The makespan, the span and the most that a rank holds."""
+    require(len(orders) == problem.ranks, f"orders: there are {len(orders)}, not {problem.ranks}")
+    ends, tasks = {}, []
+    for rank, text in enumerate(orders):
+        counts = dict.fromkeys(problem.of_rank[rank], 0)
+        row = []
+        for word in text.split(" "):
+            series = (word[:1], int(word[1:])) if word[1:].isdigit() else None
+            require(series in counts, f"orders: {word!r} is no task of rank {rank}")
+            row.append((*series, counts[series]))
+            counts[series] += 1
+        for (kind, stage), count in counts.items():
+            require(count == problem.microbatches, f"orders: rank {rank} runs {kind}{stage} {count} times, not {problem.microbatches}")
+        tasks.append(row)
+    at, free, first = [0] * problem.ranks, [Fraction(0)] * problem.ranks, [None] * problem.ranks
+    held, most = [Fraction(0)] * problem.ranks, Fraction(0)
+    ready = list(range(problem.ranks))
+    waiting = {}
+    while ready:
+        rank = ready.pop()
+        while at[rank] < len(tasks[rank]):
+            task = tasks[rank][at[rank]]
+            late = [before for before, _ in problem.waits_for(task) if before not in ends]
+            if late:
+                waiting.setdefault(late[0], []).append(rank)
+                break
+            begin = max([free[rank], *(ends[before] + lag for before, lag in problem.waits_for(task))])
+            first[rank] = begin if first[rank] is None else first[rank]
+            free[rank] = ends[task] = begin + problem.takes[task[:2]]
+            held[rank] += problem.holds[task[:2]]
+            most = max(most, held[rank])
+            at[rank] += 1
+            ready += waiting.pop(task, [])
+    for rank, row in enumerate(tasks):
+        require(at[rank] == len(row), f"orders: rank {rank} waits for ever at its entry {at[rank]}")
+    return max(free), max(end - begin for end, begin in zip(free, first)), most
+
+
+def require_same(stated, worked_out, what):
+    require(abs(number(stated, what) - worked_out) <= ROUNDING * worked_out, f"{what} is {shown(worked_out)}, not {stated}")
+
+
+def shown_by(given, explain=False):
+    """The problem, the bound that the argument shows, and why it is one."""
+    require(given["schema"] == 1 and given["objective"] in ("makespan", "span"), "it is no certificate of a bound that this program knows")
+    problem, rank = Problem(given["problem"]), given["rank"]
+    require(is_count(rank, problem.ranks), f"there is no rank {rank}")
+    reasoning = Reasoning(problem, rank if given["objective"] == "span" else None, given["facts"], explain)
+    argument = given["argument"]
+    require(argument["by"] in ARGUMENTS, f"argument: there is none called {argument['by']!r}")
+    return problem, *ARGUMENTS[argument["by"]](reasoning, rank, argument)
+
+
+def check(given, explain=False):
+    """Returns the bound, what the orders come to, and why the bound is one."""
+    problem, value, why = shown_by(given, explain)
+    bound = number(given["bound"], "bound", 0)
+    require(bound <= value * (1 + ROUNDING), f"bound: the argument shows {shown(value)}, not {given['bound']}")
+    makespan, span, most = run(problem, given["orders"])
+    require_same(given["makespan"], makespan, "makespan")
+    require_same(given["span"], span, "span")
+    require(problem.limit is None or most <= problem.limit, f"orders: a rank holds {shown(most)}, more than the limit")
+    reached = makespan if given["objective"] == "makespan" else span
+    require(bound <= reached * (1 + ROUNDING), f"bound: it is above the {given['objective']} of the orders, {shown(reached)}")
+    return bound, reached, why
+
+
+def main():
+    files = [argument for argument in sys.argv[1:] if argument != "--explain"]
+    if len(files) != 1:
+        print("usage: check_bound.py [--explain] FILE", file=sys.stderr)
+        return 2
+    sys.setrecursionlimit(1_000_000)
+    try:
+        with open(files[0], encoding="utf-8") as file:
+            given = json.load(file)
+        bound, reached, why = check(given, explain=len(files) + 1 < len(sys.argv))
+    except Wrong as wrong:
+        print(f"wrong: {wrong}")
+        return 1
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as wrong:
+        print(f"wrong: it is no certificate: {wrong!r}")
+        return 1
+    print(f"right: {why}")
+    best = reached <= bound * (1 + ROUNDING)
+    more = "the best possible" if best else f"at most {float(reached / bound - 1):.2%} above it" if bound else "and the bound says nothing"
+    print(f"right: no {given['objective']} is below {shown(bound)}; that of the orders is {shown(reached)}, {more}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
