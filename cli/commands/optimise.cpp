@@ -125,25 +125,6 @@ optimise::Frame frame_of(const OptimiseRequest& request) {
   return frame;
 }
 
-std::optional<Error> too_large(const optimise::Frame& frame, const Limits& limits) {
-  const auto over = [](const char* what, std::uint64_t most, const char* flag) {
-    return Error{.kind = ErrorKind::Limit,
-                 .message = fmt::format("the order has more than {} {}", most, what),
-                 .help = fmt::format("raise the limit with {}", flag)};
-  };
-  const auto ranks = static_cast<std::uint64_t>(frame.ranks);
-  const auto chunks = static_cast<std::uint64_t>(frame.chunks);
-  const auto microbatches = static_cast<std::uint64_t>(frame.microbatches);
-  if (ranks > limits.ranks) return over("ranks", limits.ranks, "--max-ranks");
-  if (std::max(microbatches, ranks * chunks) > limits.counts) {
-    return over("microbatches or chunks", limits.counts, "--max-count");
-  }
-  if (3 * ranks * chunks > limits.entries / microbatches) {
-    return over("entries", limits.entries, "--max-entries");
-  }
-  return std::nullopt;
-}
-
 SimulationOptions options_of(const OptimiseRequest& request) {
   SimulationOptions options{.memory = memory_change(request.memory),
                             .memory_limit = request.memory_limit};
@@ -348,7 +329,10 @@ int optimise_request(const OptimiseRequest& request) {
   const auto began = Clock::now();
   const double most_seconds = seconds_of(request.time);
   const optimise::Frame frame = frame_of(request);
-  if (const auto large = too_large(frame, request.limits)) return fail(*large);
+  if (const auto large = too_large({.chunks = frame.chunks, .microbatches = frame.microbatches},
+                                   frame.ranks, 3, request.limits)) {
+    return fail(*large);
+  }
   const SimulationOptions options = options_of(request);
   const auto problem = problem_of(frame, options);
   if (!problem) throw CLI::ValidationError("optimise", problem.error());

@@ -58,22 +58,6 @@ Error over(std::string_view what, std::uint64_t most, const char* flag) {
           .help = fmt::format("raise the limit with {}", flag)};
 }
 
-// Called before anything is made. A backward is one entry or two, so the number of entries is known
-// to a factor of two.
-std::optional<Error> too_large(const schedules::Size& size, std::uint64_t ranks,
-                               const Limits& limits) {
-  const auto chunks = static_cast<std::uint64_t>(size.chunks) * ranks;
-  const auto microbatches = static_cast<std::uint64_t>(size.microbatches);
-  if (ranks > limits.ranks) return over("ranks", limits.ranks, "--max-ranks");
-  if (std::max(microbatches, chunks) > limits.counts) {
-    return over("microbatches or chunks", limits.counts, "--max-count");
-  }
-  if (2 * chunks * microbatches > limits.entries) {
-    return over("entries", limits.entries, "--max-entries");
-  }
-  return std::nullopt;
-}
-
 std::uint64_t entries_of(const Schedule& schedule) {
   std::uint64_t entries = 0;
   for (const RankOrder& rank : schedule.ranks) entries += rank.order.size();
@@ -81,6 +65,21 @@ std::uint64_t entries_of(const Schedule& schedule) {
 }
 
 }  // namespace
+
+std::optional<Error> too_large(const schedules::Size& size, std::int32_t ranks, std::uint64_t kinds,
+                               const Limits& limits) {
+  const auto of_all = static_cast<std::uint64_t>(ranks);
+  const auto chunks = static_cast<std::uint64_t>(size.chunks) * of_all;
+  const auto microbatches = static_cast<std::uint64_t>(size.microbatches);
+  if (of_all > limits.ranks) return over("ranks", limits.ranks, "--max-ranks");
+  if (std::max(microbatches, chunks) > limits.counts) {
+    return over("microbatches or chunks", limits.counts, "--max-count");
+  }
+  if (kinds * chunks > limits.entries / microbatches) {
+    return over("entries", limits.entries, "--max-entries");
+  }
+  return std::nullopt;
+}
 
 std::vector<std::string> with_all(const std::vector<std::string>& names) {
   std::vector<std::string> out;
@@ -127,7 +126,8 @@ Result<Schedule, NotMade> make_named(schedules::Request request,
                                      const Limits& limits) {
   const auto size = schedules::size_of(request);
   if (!size) return NotMade{size.error()};
-  if (auto large = too_large(*size, static_cast<std::uint64_t>(request.ranks), limits)) {
+  // A backward is one entry or two, so that the number of entries is known to a factor of two.
+  if (auto large = too_large(*size, request.ranks, 2, limits)) {
     return NotMade{*std::move(large)};
   }
   take_costs(costs, request);

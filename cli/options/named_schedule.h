@@ -13,6 +13,7 @@
 #include "sim/memory.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -30,6 +31,11 @@ using NotMade = std::variant<std::string, Error>;
 [[nodiscard]] Result<Schedule, NotMade> make_named(schedules::Request request,
                                                    const std::vector<CostSetting>& costs,
                                                    CostPer per, const Limits& limits);
+
+/// The limit that a schedule of this size exceeds, of `kinds` entries for each microbatch of a
+/// chunk; nullopt if it exceeds none.
+[[nodiscard]] std::optional<Error> too_large(const schedules::Size& size, std::int32_t ranks,
+                                             std::uint64_t kinds, const Limits& limits);
 
 /// The names with `all` replaced by those of every published schedule.
 [[nodiscard]] std::vector<std::string> with_all(const std::vector<std::string>& names);
