@@ -17,13 +17,13 @@
 #include "cli/options/input_options.h"
 #include "cli/options/named_schedule.h"
 #include "cli/options/numbers.h"
+#include "core/base/assert.h"
 #include "core/base/in_parallel.h"
 #include "core/base/index.h"
 #include "core/text/scan.h"
 #include "core/timeline/table.h"
 #include "optimise/bounds.h"
 #include "optimise/search.h"
-#include "schedules/catalogue.h"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -33,10 +33,10 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -67,7 +67,8 @@ struct OptimiseRequest {
   std::string memory;
   std::optional<double> memory_limit;
   Objective objective = Objective::Makespan;
-  OptimiseFormat format = OptimiseFormat::Text;
+  Recipient recipient = Recipient::Anybody;
+  std::optional<OptimiseFormat> format;
   std::string time = "10s";
   std::uint64_t moves = 100'000'000;
   std::uint64_t seed = 1;
@@ -132,110 +133,6 @@ SimulationOptions options_of(const OptimiseRequest& request) {
   options.costs.per = request.cost_per;
   return options;
 }
-
-// Groups below the number of ranks: powers of two, and the half, from which on they hold less.
-std::set<std::int32_t> groups_of(std::int32_t ranks) {
-  std::set<std::int32_t> groups;
-  for (std::int64_t group = 1; group < ranks; group *= 2) {
-    groups.insert(static_cast<std::int32_t>(group));
-  }
-  if (ranks > 1) groups.insert((ranks + 1) / 2);
-  return groups;
-}
-
-/// A published schedule, and the start that it is if its placement is the request's.
-struct PublishedSchedule {
-  PublishedFigures figures;
-  std::optional<Start> start;
-};
-
-// Published schedules of the request's counts under its costs and memory.
-class PublishedSchedules {
- public:
-  PublishedSchedules(const OptimiseRequest& request, const Problem& problem,
-                     const SimulationOptions& options)
-      : request_(request), problem_(problem), options_(options) {
-    struct Name {
-      std::string name;
-      std::optional<std::int32_t> chunks;
-    };
-    std::vector<Name> names;
-    for (const schedules::Entry& entry : schedules::entries()) {
-      const bool any = entry.chunks == "any" || entry.chunks == "even";
-      const auto chunks =
-          any && problem.frame.chunks > 1 ? std::optional(problem.frame.chunks) : std::nullopt;
-      names.push_back({.name = std::string(entry.name), .chunks = chunks});
-      if (entry.name != "gis") continue;
-      for (const std::int32_t group : groups_of(problem.frame.ranks)) {
-        names.push_back({.name = fmt::format("gis-g{}", group), .chunks = chunks});
-      }
-    }
-    made_.resize(names.size());
-    in_parallel(names.size(), request.threads,
-                [&](std::size_t i) { made_[i] = made(names[i].name, names[i].chunks); });
-  }
-
-  [[nodiscard]] std::vector<PublishedFigures> figures() const {
-    std::vector<PublishedFigures> all;
-    for (const auto& each : made_) {
-      if (each) all.push_back(each->figures);
-    }
-    return all;
-  }
-
-  [[nodiscard]] std::vector<Start> starts() const {
-    std::vector<Start> all;
-    for (const auto& each : made_) {
-      if (each && each->start) all.push_back(*each->start);
-    }
-    return all;
-  }
-
- private:
-  // nullopt if there is no such schedule of these counts, or none for these costs.
-  [[nodiscard]] std::optional<PublishedSchedule> made(const std::string& name,
-                                                      std::optional<std::int32_t> chunks) const {
-    schedules::Request asked{.name = name,
-                             .ranks = request_.ranks,
-                             .microbatches = request_.microbatches,
-                             .chunks = chunks};
-    if (request_.memory_limit && schedules::takes_memory_limit(name)) {
-      asked.memory_limit = request_.memory_limit;
-      asked.memory = generator_memory(options_.memory.value_or(MemoryChange{}));
-    }
-    auto schedule = make_named(asked, generator_costs(), request_.cost_per, request_.limits);
-    if (!schedule || schedule->microbatches.value_or(0) > request_.microbatches) return {};
-    const Input input{.form = Form::OrderFile, .schedule = *std::move(schedule)};
-    // A setting may speak of a chunk that another schedule does not have.
-    if (misfit_of(options_.costs.settings, input.schedule)) return {};
-    const auto simulation = simulation_of(input, options_);
-    if (!simulation) return {};
-    const Simulation& of = **simulation;
-    PublishedSchedule published{.figures = {.name = name,
-                                            .makespan = of.makespan(),
-                                            .span = of.span(),
-                                            .peak = of.peak(),
-                                            .fits = problem_.fits(of.peak())}};
-    auto orders = optimise::orders_of(problem_, input.schedule);
-    if (orders) published.start = Start{.name = name, .orders = *std::move(orders)};
-    return published;
-  }
-
-  // Generators know times of ranks and of all links alone; what they do not know they leave out.
-  [[nodiscard]] std::vector<CostSetting> generator_costs() const {
-    std::vector<CostSetting> known;
-    for (const CostSetting& setting : cost_settings(request_.costs)) {
-      const CostScope& scope = setting.scope;
-      if (scope.chunk < 0 && scope.layer < 0 && scope.peer < 0) known.push_back(setting);
-    }
-    return known;
-  }
-
-  const OptimiseRequest& request_;
-  const Problem& problem_;
-  const SimulationOptions& options_;
-  std::vector<std::optional<PublishedSchedule>> made_;
-};
 
 // --- the search ---------------------------------------------------------------------------------
 
@@ -325,6 +222,55 @@ std::optional<Error> write_bound(const Problem& problem, const Optimised& of,
   return write_output(file, certificate.text);
 }
 
+int no_such_order(const std::string& why) {
+  print_stderr(fmt::format("error: there is no such order: {}\n", why));
+  return kFindings;
+}
+
+// Whom it is for has a form of its own.
+OptimiseFormat format_of(const OptimiseRequest& request) {
+  if (request.format) return *request.format;
+  switch (request.recipient) {
+    case Recipient::Anybody:
+      return OptimiseFormat::Text;
+    case Recipient::Torch:
+      return OptimiseFormat::Csv;
+    case Recipient::Te:
+    case Recipient::Mcore:
+      break;
+  }
+  return OptimiseFormat::Te;
+}
+
+/// nullopt if no order was found in time; the error is the reason why there is none.
+using Made = Result<std::optional<ForRecipient>, std::string>;
+
+Made megatrons(const Problem& problem, const SimulationOptions& options,
+               const optimise::SearchOptions& how, const Limits& limits) {
+  auto made = best_of_megatron(problem, options, how.objective, limits);
+  if (!made) return made.error();
+  const bool best = optimise::reaches(value_of(made->found.figures, how.objective), how.bound);
+  made->found.ended = best ? optimise::Ended::Proof : optimise::Ended::Budget;
+  return std::optional(*std::move(made));
+}
+
+Made searched(const Problem& problem, Recipient recipient,
+              const std::function<std::vector<Start>()>& starts, const optimise::SearchOptions& how,
+              const std::function<void(const Found&)>& tell, const SimulationOptions& options) {
+  const bool behind = recipient == Recipient::Te;
+  auto found = search(behind ? with_weights_behind(problem) : problem, starts, how, tell);
+  if (!found) return std::optional<ForRecipient>();
+  if (behind) {
+    found->orders = with_weights_behind(found->orders);
+    auto figures = evaluate(problem, found->orders);
+    CAPO_ASSERT(figures.has_value(), "weight gradients directly behind their backwards run");
+    found->figures = *std::move(figures);
+  }
+  Schedule schedule = verified(problem, found->orders, found->figures, options);
+  if (auto why = refused_by(recipient, schedule)) return *std::move(why);
+  return std::optional(ForRecipient{.schedule = std::move(schedule), .found = *std::move(found)});
+}
+
 int optimise_request(const OptimiseRequest& request) {
   const auto began = Clock::now();
   const double most_seconds = seconds_of(request.time);
@@ -340,21 +286,34 @@ int optimise_request(const OptimiseRequest& request) {
           misfit_of(options.costs.settings, schedule_of(*problem, Orders(as_index(frame.ranks))))) {
     throw CLI::ValidationError("--cost", *misfit);
   }
-  if (const auto why = why_impossible(*problem)) {
-    print_stderr(fmt::format("error: there is no such order: {}\n", *why));
-    return kFindings;
-  }
+  if (const auto why = why_impossible(*problem)) return no_such_order(*why);
   std::vector<Start> starts;
+  if (request.recipient == Recipient::Mcore) {
+    const char* flag = !request.from.empty()        ? "--from"
+                       : !request.bound_out.empty() ? "--bound-out"
+                                                    : nullptr;
+    if (flag != nullptr) {
+      throw CLI::ValidationError(
+          flag,
+          "has no use: Megatron-LM's own orders, which take no backward apart, are all tried");
+    }
+  }
   if (!request.from.empty()) {
     auto start = start_from(request, *problem);
     if (const int* code = std::get_if<int>(&start)) return *code;
     starts.push_back(std::get<Start>(std::move(start)));
   }
+  if (const auto why = why_not_for(request.recipient, frame)) return no_such_order(*why);
   const Interruptible interruptible;
-  std::optional<PublishedSchedules> published;  // made when there are orders already
+  std::optional<std::vector<PublishedSchedule>> published;  // made when there are orders already
+  const auto publish = [&] {
+    published = published_schedules(*problem, options, request.limits, request.threads);
+  };
   const auto all_starts = [&] {
-    published.emplace(request, *problem, options);
-    for (Start& start : published->starts()) starts.push_back(std::move(start));
+    publish();
+    for (const PublishedSchedule& each : *published) {
+      if (each.orders) starts.push_back({.name = each.name, .orders = *each.orders});
+    }
     return starts;
   };
   LowerBounds bounds = lower_bounds(*problem, 0);
@@ -362,41 +321,44 @@ int optimise_request(const OptimiseRequest& request) {
     bounds = lower_bounds(*problem, states_for(most_seconds));
     return bound_of(bounds, request.objective).value;
   };
-  const double first_bound = bound_of(bounds, request.objective).value;
-  const auto found =
-      search(*problem, all_starts,
-             {.objective = request.objective,
-              .bound = first_bound,
-              .better_bound = better_bound,
-              .seed = request.seed,
-              .moves = request.moves,
-              .threads = request.threads,
-              .stopped = [&] { return was_interrupted || seconds_since(began) > most_seconds; }},
-             Telling(request.objective, bounds, began));
-  if (!found) {
+  const optimise::SearchOptions how{
+      .objective = request.objective,
+      .bound = bound_of(bounds, request.objective).value,
+      .better_bound = better_bound,
+      .seed = request.seed,
+      .moves = request.moves,
+      .threads = request.threads,
+      .stopped = [&] { return was_interrupted || seconds_since(began) > most_seconds; }};
+  const auto made = request.recipient == Recipient::Mcore
+                        ? megatrons(*problem, options, how, request.limits)
+                        : searched(*problem, request.recipient, all_starts, how,
+                                   Telling(request.objective, bounds, began), options);
+  if (!made) return no_such_order(made.error());
+  if (!*made) {
     if (was_interrupted) return kInterrupted;
     print_stderr("error: no order was found in time\n  help: give it more with --time\n");
     return kNoVerdict;
   }
-  const double value = value_of(found->figures, request.objective);
+  if (!published) publish();
+  const Found& found = (*made)->found;
+  const double value = value_of(found.figures, request.objective);
   const Bound& bound = bound_of(bounds, request.objective);
-  const Optimised optimised{
-      .schedule = verified(*problem, found->orders, found->figures, options),
-      .found = *found,
-      .bounds = bounds,
-      .published = published ? published->figures() : std::vector<PublishedFigures>{},
-      .objective = request.objective,
-      .memory_limit = request.memory_limit,
-      .seed = request.seed,
-      .seconds = seconds_since(began),
-      .gap = gap_of(value, bound.value),
-      .proved = optimise::reaches(value, bound.value)};
+  const Optimised optimised{.schedule = (*made)->schedule,
+                            .found = found,
+                            .bounds = bounds,
+                            .published = *std::move(published),
+                            .objective = request.objective,
+                            .memory_limit = request.memory_limit,
+                            .seed = request.seed,
+                            .seconds = seconds_since(began),
+                            .gap = gap_of(value, bound.value),
+                            .proved = optimise::reaches(value, bound.value)};
   if (!request.bound_out.empty()) {
     if (const auto failed = write_bound(*problem, optimised, request.bound_out)) {
       return fail(*failed);
     }
   }
-  const int code = print(optimised, request.format, request.output);
+  const int code = print(optimised, format_of(request), request.output);
   return code == kAccepted && was_interrupted ? kInterrupted : code;
 }
 
@@ -444,9 +406,16 @@ Run add_optimise(CLI::App& command) {
              {{"makespan", Objective::Makespan}, {"span", Objective::Span}},
              "makespan: until the last task ends; span: the longest of the ranks' times from first "
              "to last task");
+  add_choice(command, "--for", request->recipient,
+             {{"anybody", Recipient::Anybody},
+              {"te", Recipient::Te},
+              {"torch", Recipient::Torch},
+              {"mcore", Recipient::Mcore}},
+             "Search what this program runs right, and print it in its form: te, every weight "
+             "gradient directly behind its backward; torch; mcore, one of Megatron-LM's own");
   add_choice(command, "--format", request->format, optimise_formats(),
              "text or json: a report; order, csv (PyTorch's table), tokens or te (a list a rank): "
-             "the order");
+             "the order. Default: text, or the form of --for");
   command.add_option("--time", request->time, "How long to search, 10s, 500ms, 2m")
       ->capture_default_str();
   command

@@ -27,7 +27,7 @@ const char* word_of(Objective objective) {
 std::string report_json(const Optimised& of) {
   using Json = nlohmann::ordered_json;
   Json named = Json::array();
-  for (const PublishedFigures& each : of.published) {
+  for (const PublishedSchedule& each : of.published) {
     named.push_back(Json{{"name", each.name},
                          {"makespan", each.makespan},
                          {"span", each.span},
@@ -70,7 +70,7 @@ std::string report_text(const Optimised& of) {
   std::vector<std::vector<std::string>> rows{{"order", "makespan", "span", "peak", ""}};
   rows.push_back({"this one", figure(figures.makespan), figure(figures.span),
                   figure(figures.highest_peak()), ""});
-  for (const PublishedFigures& each : of.published) {
+  for (const PublishedSchedule& each : of.published) {
     rows.push_back({each.name, figure(each.makespan), figure(each.span), figure(each.peak),
                     each.fits ? "" : "exceeds the memory"});
   }

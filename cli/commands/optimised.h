@@ -1,12 +1,15 @@
 // Prints what `capo optimise` found: a report as text or JSON, and the order in any form that can
-// say it.
+// say it; and knows what those can run whom it is for.
 
 #pragma once
 
 #include "cli/options/choice.h"
+#include "core/base/result.h"
 #include "core/order/schedule.h"
+#include "core/text/limits.h"
 #include "optimise/bounds.h"
 #include "optimise/search.h"
+#include "sim/simulation.h"
 
 #include <cstdint>
 #include <optional>
@@ -20,19 +23,26 @@ enum class OptimiseFormat { Text, Json, Order, Csv, Tokens, Te };
 [[nodiscard]] const Words<OptimiseFormat>& optimise_formats();
 
 /// A published schedule under the same costs and memory.
-struct PublishedFigures {
+struct PublishedSchedule {
   std::string name;
   double makespan = 0;
   double span = 0;
   double peak = 0;
   bool fits = false;
+  std::optional<optimise::Orders> orders;  ///< if it is of the problem's placement
 };
+
+/// Every published schedule of a problem's counts, in the order of the catalogue.
+[[nodiscard]] std::vector<PublishedSchedule> published_schedules(const optimise::Problem& problem,
+                                                                 const SimulationOptions& options,
+                                                                 const Limits& limits,
+                                                                 unsigned threads);
 
 struct Optimised {
   Schedule schedule;
   optimise::Found found;
   optimise::LowerBounds bounds;
-  std::vector<PublishedFigures> published;
+  std::vector<PublishedSchedule> published;
   optimise::Objective objective = optimise::Objective::Makespan;
   std::optional<double> memory_limit;
   std::uint64_t seed = 1;
@@ -44,6 +54,32 @@ struct Optimised {
 [[nodiscard]] double gap_of(double value, double bound);
 [[nodiscard]] const Bound& bound_of(const optimise::LowerBounds& bounds,
                                     optimise::Objective objective);
+
+/// Whom an order is for.
+enum class Recipient { Anybody, Te, Torch, Mcore };
+
+/// Says why the recipient runs no order of this frame; nullopt if it runs some.
+[[nodiscard]] std::optional<std::string> why_not_for(Recipient recipient,
+                                                     const optimise::Frame& frame);
+
+/// The problem in which weight gradients stand directly behind their backwards, and its orders as
+/// orders of the problem that it was made of.
+[[nodiscard]] optimise::Problem with_weights_behind(optimise::Problem problem);
+[[nodiscard]] optimise::Orders with_weights_behind(const optimise::Orders& orders);
+
+/// Says why the recipient refuses an order or runs it wrong; nullopt if it does neither.
+[[nodiscard]] std::optional<std::string> refused_by(Recipient recipient, const Schedule& schedule);
+
+/// An order that a recipient makes by itself.
+struct ForRecipient {
+  Schedule schedule;
+  optimise::Found found;  ///< without orders of the problem
+};
+/// The best of Megatron-LM's own orders; the error is the reason why none fits.
+[[nodiscard]] Result<ForRecipient, std::string> best_of_megatron(const optimise::Problem& problem,
+                                                                 const SimulationOptions& options,
+                                                                 optimise::Objective objective,
+                                                                 const Limits& limits);
 
 /// Writes the order to `output` and the report to standard output; without an output, what the
 /// format says to standard output. Returns the exit code.

@@ -1,0 +1,172 @@
+// Orders for whoever runs them, `capo optimise --for`: only such as the recipient takes and runs
+// right.
+//
+//   te      a list a rank, whose weight gradients stand directly behind their backwards: with its
+//           reuse of memory TransformerEngine overwrites at the next backward, or at a forward,
+//           what a later weight gradient reads (B01, B02)
+//   torch   PyTorch's table of one pipeline
+//   mcore   Megatron-LM runs orders of its own alone: the best of those for the counts, by the size
+//           of the group of microbatches
+//
+// For te it is a problem of its own that is searched: a backward takes its weight gradient along,
+// and hands its gradient on before that is done, so that the message's lag is shorter by it. Found
+// orders are put to the profiles in the end. Tested by tests/cli/optimise_for_test.cpp.
+
+#include "cli/commands/optimised.h"
+#include "core/base/index.h"
+#include "core/frameworks/megatron/orders.h"
+#include "core/profiles/consult.h"
+#include "core/rules/check.h"
+#include "core/timeline/table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace capo::cli {
+
+namespace {
+
+using optimise::Half;
+using optimise::Series;
+
+std::optional<std::string> reason_of(const Opinion& opinion) {
+  if (opinion.accepts.value_or(false)) return std::nullopt;
+  return fmt::format("{} {}: {}", opinion.framework, opinion.version, opinion.reason);
+}
+
+// The first finding about memory that TransformerEngine reuses.
+std::optional<std::string> hazard_in(const Input& input) {
+  CheckOptions options;
+  options.plan.kind = PlanKind::Te;
+  const CheckResult result = check(input, options);
+  for (const Diagnostic& finding : result.diagnostics.kept()) {
+    if (finding.rule == "B01" || finding.rule == "B02") {
+      return fmt::format("TransformerEngine's reuse of memory breaks it: {} [{}]", finding.message,
+                         finding.rule);
+    }
+  }
+  return std::nullopt;
+}
+
+/// Megatron's configurations of a problem: by the size of the group, where there are virtual
+/// stages.
+std::vector<mcore::Configuration> configurations_of(const optimise::Frame& frame) {
+  mcore::Configuration plain{.pipeline = frame.ranks, .microbatches = frame.microbatches};
+  if (frame.chunks == 1) return {plain};
+  plain.virtual_stages = frame.chunks;
+  std::vector<mcore::Configuration> all;
+  for (std::int64_t group = frame.ranks; group <= std::max(frame.ranks, frame.microbatches);
+       ++group) {
+    mcore::Configuration each = plain;
+    each.group_size = group;
+    if (!refusal(each)) all.push_back(each);
+  }
+  if (all.empty()) all.push_back(plain);
+  return all;
+}
+
+std::string name_of(const mcore::Configuration& configuration) {
+  if (!configuration.group_size) return "Megatron-LM's 1F1B";
+  return fmt::format("Megatron-LM's --group-size {}", *configuration.group_size);
+}
+
+std::optional<ForRecipient> made_by_megatron(const mcore::Configuration& configuration,
+                                             const SimulationOptions& options,
+                                             const Limits& limits) {
+  const auto made = megatron::orders_of(
+      {.configuration = configuration, .which = megatron::Which::Runtime}, limits);
+  if (!made) return std::nullopt;
+  ForRecipient of{.schedule = megatron::schedule_of(*made),
+                  .found = {.from = name_of(configuration)}};
+  const Input input{.form = Form::OrderFile, .schedule = of.schedule};
+  SimulationOptions ideal = options;
+  ideal.ideal_links = true;
+  const auto simulation = simulation_of(input, ideal);
+  if (!simulation) return std::nullopt;
+  of.found.figures.makespan = (*simulation)->makespan();
+  of.found.figures.span = (*simulation)->span();
+  for (const MemoryPeak& peak : (*simulation)->peaks()) of.found.figures.peaks.push_back(peak.held);
+  return of;
+}
+
+}  // namespace
+
+std::optional<std::string> why_not_for(Recipient recipient, const optimise::Frame& frame) {
+  if (recipient == Recipient::Torch && frame.topology == Topology::Bidirectional) {
+    return "the stages of PyTorch's table are one pipeline, and --placement bidirectional has two";
+  }
+  if (recipient != Recipient::Mcore) return std::nullopt;
+  if (frame.topology != Topology::Loop) {
+    return "Megatron-LM places the chunks of its ranks in a loop, and --placement says otherwise";
+  }
+  return refusal(configurations_of(frame).front());
+}
+
+optimise::Problem with_weights_behind(optimise::Problem problem) {
+  for (std::size_t stage = 0; stage < problem.stages(); ++stage) {
+    Series& backward = problem.series[series_of(stage, Half::Backward)];
+    Series& weight = problem.series[series_of(stage, Half::Weight)];
+    if (backward.awaited_by != optimise::kNoSeries) {
+      problem.series[backward.awaited_by].lag -= weight.takes;
+    }
+    backward.takes += std::exchange(weight.takes, 0);
+    backward.holds += std::exchange(weight.holds, 0);
+  }
+  return problem;
+}
+
+optimise::Orders with_weights_behind(const optimise::Orders& orders) {
+  optimise::Orders behind;
+  for (const auto& order : orders) {
+    auto& rank = behind.emplace_back();
+    for (const optimise::SeriesId series : order) {
+      if (optimise::half_of(series) == Half::Weight) continue;
+      rank.push_back(series);
+      if (optimise::half_of(series) == Half::Backward) rank.push_back(series + 1);
+    }
+  }
+  return behind;
+}
+
+std::optional<std::string> refused_by(Recipient recipient, const Schedule& schedule) {
+  const Input input{.form = Form::OrderFile, .schedule = schedule};
+  switch (recipient) {
+    case Recipient::Anybody:
+      return std::nullopt;
+    case Recipient::Torch:
+      return reason_of(consult_torch(input));
+    case Recipient::Mcore:
+      return reason_of(consult_mcore(input, {}));
+    case Recipient::Te:
+      break;
+  }
+  auto why = reason_of(consult_te(input, {}));
+  return why ? why : hazard_in(input);
+}
+
+Result<ForRecipient, std::string> best_of_megatron(const optimise::Problem& problem,
+                                                   const SimulationOptions& options,
+                                                   optimise::Objective objective,
+                                                   const Limits& limits) {
+  std::optional<ForRecipient> best;
+  double least = std::numeric_limits<double>::infinity();
+  const auto configurations = configurations_of(problem.frame);
+  for (const mcore::Configuration& configuration : configurations) {
+    auto made = made_by_megatron(configuration, options, limits);
+    if (!made) continue;
+    const optimise::Figures& figures = made->found.figures;
+    least = std::min(least, figures.highest_peak());
+    if (!fits(problem, figures)) continue;
+    if (best && value_of(figures, objective) >= value_of(best->found.figures, objective)) continue;
+    best = std::move(made);
+  }
+  if (best) return *std::move(best);
+  return fmt::format(
+      "of Megatron-LM's {} orders for these counts each holds {} at least, and {} is "
+      "the limit",
+      configurations.size(), figure(least), figure(problem.memory_limit));
+}
+
+}  // namespace capo::cli
