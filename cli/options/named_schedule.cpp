@@ -75,7 +75,7 @@ std::optional<Error> too_large(const schedules::Size& size, std::int32_t ranks, 
   if (std::max(microbatches, chunks) > limits.counts) {
     return over("microbatches or chunks", limits.counts, "--max-count");
   }
-  if (kinds * chunks > limits.entries / microbatches) {
+  if (microbatches > 0 && kinds * chunks > limits.entries / microbatches) {
     return over("entries", limits.entries, "--max-entries");
   }
   return std::nullopt;

@@ -56,6 +56,14 @@ TEST(Optimise, ProvesWhatIsTheBestPossible) {
   EXPECT_TRUE(holds(outcome.err, "makespan 27, the best possible\n")) << outcome.err;
 }
 
+// Two pipelines that share one microbatch have none each.
+TEST(Optimise, HasOneTaskOfEach) {
+  const json printed = optimised("--ranks 1 --microbatches 1 --objective span");
+  EXPECT_EQ(printed["span"], 3);
+  EXPECT_TRUE(printed["proved"]);
+  for (const json& each : printed["named"]) EXPECT_NE(each["name"], "chimera");
+}
+
 TEST(Optimise, TellsHowPublishedSchedulesCompareUnderTheSameMemory) {
   const json printed = optimised(kTight + " --moves 300000");
   double best = 1e300;
