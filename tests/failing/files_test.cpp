@@ -14,6 +14,8 @@
 #include <cerrno>
 #include <cstring>
 #include <iostream>
+#include <string>
+#include <string_view>
 
 namespace capo::failing {
 namespace {
@@ -37,7 +39,7 @@ class CallsForFiles : public testing::TestWithParam<Scenario> {
 };
 
 bool says_why(const FailedRun& run, int error) {
-  const std::string& said = run.outcome.err;
+  const std::string_view said = told_in_the_end(run);
   const bool reads = said.starts_with("error: cannot read ");
   const bool writes = said.starts_with("error: cannot write ");
   const auto end = said.find('\n');

@@ -20,6 +20,15 @@ inline constexpr std::string_view kUnfinished = ".capo.";
          run.outcome.err == sound.outcome.err && run.files == sound.files;
 }
 
+/// Standard error without the lines that told how far a search is, which may come before an error.
+[[nodiscard]] inline std::string_view told_in_the_end(const FailedRun& run) {
+  std::string_view said = run.outcome.err;
+  while (said.starts_with("capo: ") && said.find('\n') != said.npos) {
+    said.remove_prefix(said.find('\n') + 1);
+  }
+  return said;
+}
+
 /// Every file is as it was, or as it is where nothing fails.
 [[nodiscard]] inline bool files_are_whole(const FailedRun& run, const Scenario& scenario,
                                           const FailedRun& sound) {

@@ -38,7 +38,7 @@ bool says_that_a_run_broke_off(const Outcome& outcome, const Scenario& scenario)
 
 bool says_out_of_memory(const FailedRun& run, const Scenario& scenario) {
   const Outcome& outcome = run.outcome;
-  const bool plainly = outcome.out.empty() && outcome.err == "error: out of memory\n";
+  const bool plainly = outcome.out.empty() && told_in_the_end(run) == "error: out of memory\n";
   return outcome.exit_code == 5 && (plainly || says_that_a_run_broke_off(outcome, scenario));
 }
 
