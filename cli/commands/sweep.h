@@ -38,7 +38,7 @@ struct SweepRequest {
   SortBy sort = SortBy::Given;
   bool optimise = false;
   std::string placements = "loop";
-  std::uint64_t moves = 200'000;
+  std::uint64_t moves = 500'000;
   std::uint64_t seed = 1;
   std::optional<SweepFormat> format;
   std::string output = "-";
