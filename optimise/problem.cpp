@@ -2,6 +2,7 @@
 
 #include "core/base/index.h"
 #include "core/graph/stage_map.h"
+#include "core/order/declare.h"
 #include "schedules/catalogue.h"
 #include "sim/durations.h"
 #include "sim/memory.h"
@@ -172,7 +173,8 @@ class Reading {
 Result<Problem, std::string> problem_of(const Frame& frame, const SimulationOptions& options) {
   if (auto why = refuse_frame(frame)) return *std::move(why);
   if (auto why = refuse_options(options)) return *std::move(why);
-  const Input input{.form = Form::OrderFile, .schedule = one_microbatch(frame)};
+  Input input{.form = Form::OrderFile, .schedule = one_microbatch(frame)};
+  if (auto why = declare_layers(input.schedule, options.costs.modules.layers)) return *why;
   SimulationOptions ideal = options;
   ideal.ideal_links = true;
   const auto simulation = simulation_of(input, ideal);

@@ -1,9 +1,8 @@
 #include "optimise/search.h"
 
 #include "core/base/assert.h"
+#include "core/order/declare.h"
 #include "core/rules/check.h"
-
-#include <utility>
 
 namespace capo::optimise {
 
@@ -12,6 +11,9 @@ Schedule verified(const Problem& problem, const Orders& orders, const Figures& f
   Input input{.form = Form::OrderFile, .schedule = schedule_of(problem, orders)};
   CAPO_ASSERT(check(input, options.check).verdict == Verdict::Accepted,
               "the verifier accepts what the search finds");
+  Schedule schedule = input.schedule;
+  const auto misfit = declare_layers(input.schedule, options.costs.modules.layers);
+  CAPO_ASSERT(!misfit, "the layers of a problem fit its orders");
   SimulationOptions ideal = options;
   ideal.ideal_links = true;
   const auto simulated = simulation_of(input, ideal);
@@ -23,7 +25,7 @@ Schedule verified(const Problem& problem, const Orders& orders, const Figures& f
     CAPO_ASSERT(simulation.peaks()[rank].held == figures.peaks[rank],
                 "the simulator comes to the memory of the search");
   }
-  return std::move(input.schedule);
+  return schedule;
 }
 
 }  // namespace capo::optimise

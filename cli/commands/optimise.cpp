@@ -12,6 +12,7 @@
 #include "cli/commands/optimised.h"
 #include "cli/options/choice.h"
 #include "cli/options/cost_options.h"
+#include "cli/options/environment_options.h"
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"
 #include "cli/options/input_options.h"
@@ -62,6 +63,7 @@ struct OptimiseRequest {
   std::int32_t microbatches = 0;
   std::optional<std::int32_t> chunks;
   Placement placement = Placement::Loop;
+  std::string model;
   std::vector<std::string> costs;
   CostPer cost_per = CostPer::Rank;
   std::string memory;
@@ -126,12 +128,38 @@ optimise::Frame frame_of(const OptimiseRequest& request) {
   return frame;
 }
 
-SimulationOptions options_of(const OptimiseRequest& request) {
+// The times of a model file's modules, which flags override. What else it declares is about the
+// order that is found, and not about the search.
+Result<SimulationOptions, CommandError> options_of(const OptimiseRequest& request) {
   SimulationOptions options{.memory = memory_change(request.memory),
                             .memory_limit = request.memory_limit};
+  if (!request.model.empty()) {
+    auto file = read_model_file(request.model, request.limits);
+    if (!file) return file.error();
+    auto costs = costs_of(file->model);
+    if (!costs) throw CLI::ValidationError("--model", costs.error());
+    if (!costs->in_microseconds) {
+      throw CLI::ValidationError("--model",
+                                 "states no times: `capo measure` writes a file that does");
+    }
+    options.costs = *std::move(costs);
+  }
   for (const CostSetting& setting : cost_settings(request.costs)) options.costs.set(setting);
   options.costs.per = request.cost_per;
   return options;
+}
+
+// A chunk of which the model file says nothing would take the times of --cost, which are of another
+// unit.
+void refuse_undeclared(const ModuleTable& modules, const optimise::Frame& frame) {
+  if (modules.layers.empty()) return;
+  for (std::int32_t rank = 0; rank < frame.ranks; ++rank) {
+    for (std::int32_t chunk = 1; chunk <= frame.chunks; ++chunk) {
+      if (modules.of(rank, chunk, 0) != nullptr) continue;
+      throw CLI::ValidationError(
+          "--model", fmt::format("declares no module of chunk {} on rank {}", chunk, rank));
+    }
+  }
 }
 
 // --- the search ---------------------------------------------------------------------------------
@@ -279,7 +307,10 @@ int optimise_request(const OptimiseRequest& request) {
                                    frame.ranks, 3, request.limits)) {
     return fail(*large);
   }
-  const SimulationOptions options = options_of(request);
+  const auto stated = options_of(request);
+  if (!stated) return refuse(stated.error());
+  const SimulationOptions& options = *stated;
+  refuse_undeclared(options.costs.modules, frame);
   const auto problem = problem_of(frame, options);
   if (!problem) throw CLI::ValidationError("optimise", problem.error());
   if (const auto misfit =
@@ -349,6 +380,7 @@ int optimise_request(const OptimiseRequest& request) {
                             .published = *std::move(published),
                             .objective = request.objective,
                             .memory_limit = request.memory_limit,
+                            .in_microseconds = options.costs.in_microseconds,
                             .seed = request.seed,
                             .seconds = seconds_since(began),
                             .gap = gap_of(value, bound.value),
@@ -388,6 +420,8 @@ Run add_optimise(CLI::App& command) {
               {"bidirectional", Placement::Bidirectional},
               {"free", Placement::Free}},
              "Which chunk is which stage; free is not searched yet");
+  command.add_option("--model", request->model,
+                     "A model file, whose modules' times count where no flag says otherwise");
   command
       .add_option("--cost", request->costs,
                   "Times of one microbatch on one rank, whose chunks share them: "

@@ -15,6 +15,7 @@
 #include "cli/commands/optimised.h"
 #include "core/base/index.h"
 #include "core/frameworks/megatron/orders.h"
+#include "core/order/declare.h"
 #include "core/profiles/consult.h"
 #include "core/rules/check.h"
 #include "core/timeline/table.h"
@@ -80,7 +81,8 @@ std::optional<ForRecipient> made_by_megatron(const mcore::Configuration& configu
   if (!made) return std::nullopt;
   ForRecipient of{.schedule = megatron::schedule_of(*made),
                   .found = {.from = name_of(configuration)}};
-  const Input input{.form = Form::OrderFile, .schedule = of.schedule};
+  Input input{.form = Form::OrderFile, .schedule = of.schedule};
+  if (declare_layers(input.schedule, options.costs.modules.layers)) return std::nullopt;
   SimulationOptions ideal = options;
   ideal.ideal_links = true;
   const auto simulation = simulation_of(input, ideal);

@@ -4,6 +4,7 @@
 #include "cli/commands/optimised.h"
 #include "cli/options/named_schedule.h"
 #include "core/base/in_parallel.h"
+#include "core/order/declare.h"
 #include "schedules/catalogue.h"
 
 #include <fmt/format.h>
@@ -70,8 +71,9 @@ std::optional<PublishedSchedule> published(const Name& name, const optimise::Pro
   }
   auto schedule = make_named(asked, generator_costs(options.costs), options.costs.per, limits);
   if (!schedule || schedule->microbatches.value_or(0) > microbatches) return {};
-  const Input input{.form = Form::OrderFile, .schedule = *std::move(schedule)};
-  // A setting may speak of a chunk that another schedule does not have.
+  Input input{.form = Form::OrderFile, .schedule = *std::move(schedule)};
+  // A setting, or a model file, may speak of a chunk that another schedule does not have.
+  if (declare_layers(input.schedule, options.costs.modules.layers)) return {};
   if (misfit_of(options.costs.settings, input.schedule)) return {};
   const auto simulation = simulation_of(input, options);
   if (!simulation) return {};

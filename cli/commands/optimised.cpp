@@ -47,6 +47,7 @@ std::string report_json(const Optimised& of) {
   json["seed"] = of.seed;
   json["moves"] = of.found.moves;
   json["ended"] = name_of(of.found.ended);
+  json["time_unit"] = of.in_microseconds ? "microsecond" : "cost";
   return json.dump() + "\n";
 }
 
@@ -65,6 +66,7 @@ std::string report_text(const Optimised& of) {
                      line_of("span", figures.span, of.bounds.span);
   text += fmt::format("memory    {} on the fullest rank", figure(figures.highest_peak()));
   if (of.memory_limit) text += fmt::format(", within {}", figure(*of.memory_limit));
+  if (of.in_microseconds) text += "\ntimes     in microseconds";
   text += fmt::format("\nfound     in {:.1f} s from {}; ended by {}, seed {}, {} moves\n\n",
                       of.seconds, of.found.from, name_of(of.found.ended), of.seed, of.found.moves);
   std::vector<std::vector<std::string>> rows{{"order", "makespan", "span", "peak", ""}};

@@ -45,6 +45,7 @@ struct Optimised {
   std::vector<PublishedSchedule> published;
   optimise::Objective objective = optimise::Objective::Makespan;
   std::optional<double> memory_limit;
+  bool in_microseconds = false;  ///< all times are; else in the user's own unit
   std::uint64_t seed = 1;
   double seconds = 0;
   double gap = 0;  ///< the share of the bound by which the objective exceeds it

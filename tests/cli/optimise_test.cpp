@@ -160,6 +160,37 @@ TEST(Optimise, WritesWhatShowsItsBound) {
   EXPECT_TRUE(holds(none.err, "no/folder")) << none.err;
 }
 
+TEST(Optimise, TakesTheTimesOfAModelFile) {
+  const ScratchFolder folder;
+  const std::string model = (folder.path() / "model.json").string();
+  const std::string order = (folder.path() / "best.order").string();
+  const std::string modules =
+      R"("modules": {"dense": {"kind": "linear", "cost": {"forward": 10, "backward": 12, "weight": 8}},
+                     "large": {"kind": "linear", "cost": {"forward": 20, "backward": 22, "weight": 18}}},
+         "transfer": {"latency": 3}})";
+  for (const std::string layers : {R"([["dense"], ["large"]])", R"([["dense", "large"]])"}) {
+    SCOPED_TRACE(layers);
+    folder.write("model.json", R"({"schema": 1, "layers": )" + layers + ", " + modules);
+    const std::string chunks = layers.find("], [") == std::string::npos ? "1" : "2";
+    const std::string flags = "--ranks 2 --microbatches 4 --moves 9999 --chunks " + chunks +
+                              " --model " + model + " --cost r1:f=7 ";
+    const json printed = optimised(flags);
+    EXPECT_EQ(printed["time_unit"], "microsecond");
+    EXPECT_TRUE(holds(run_optimise(flags + "-o " + order).out, "times     in microseconds"));
+    const json times = json::parse(
+        run_capo({"simulate", order, "--model", model, "--cost", "r1:f=7", "--format", "json"})
+            .out);
+    EXPECT_NEAR(times["makespan"], printed["makespan"], 1e-9);
+    EXPECT_NEAR(times["span"], printed["span"], 1e-9);
+  }
+  folder.write("model.json", R"({"schema": 1, "layers": [["dense"], ["large"]], )" + modules);
+  expect_not_searched("--ranks 2 --microbatches 4 --chunks 3 --model " + model,
+                      "declares no module of chunk 3 on rank 0");
+  folder.write("model.json", R"({"modules": {"default": {"kind": "linear"}}})");
+  expect_not_searched("--ranks 2 --microbatches 4 --model " + model, "states no times");
+  EXPECT_EQ(run_optimise("--ranks 2 --microbatches 4 --model none.json").exit_code, 3);
+}
+
 TEST(Optimise, SaysWhyThereIsNone) {
   const Outcome none = run_optimise("--ranks 2 --microbatches 2 --memory 0.5");
   EXPECT_EQ(none.exit_code, 1);
