@@ -488,14 +488,23 @@ Shown by_machine(const Problem& problem, Objective objective) {
           .text = fmt::format("\"facts\": [{}],\n\"argument\": {}", facts.text(), argument)};
 }
 
+// A bound of another kind than these is shown as far as they go.
+Shown shown_by(const Problem& problem, Objective objective, const Bound& bound,
+               const Bound& closed_form) {
+  if (is_formula(bound.by)) return by_formula(problem, objective, bound);
+  Shown shown = by_machine(problem, objective);
+  if (!is_formula(closed_form.by) || closed_form.value <= shown.value) return shown;
+  return by_formula(problem, objective, closed_form);
+}
+
 }  // namespace
 
 Certificate certificate_of(const Problem& problem, Objective objective, const LowerBounds& bounds,
                            const Orders& orders, const Figures& figures) {
   const bool of_span = objective == Objective::Span;
   const Bound& bound = of_span ? bounds.span : bounds.makespan;
-  const Shown shown =
-      is_formula(bound.by) ? by_formula(problem, objective, bound) : by_machine(problem, objective);
+  const Shown shown = shown_by(problem, objective, bound,
+                               of_span ? problem.closed_forms.span : problem.closed_forms.makespan);
   const double value = std::min(bound.value, shown.value);
   return {.shown = value,
           .text = fmt::format(
