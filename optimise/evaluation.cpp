@@ -114,6 +114,12 @@ std::optional<Figures> evaluate(const Problem& problem, const Orders& orders) {
   return times.figures();
 }
 
+std::vector<double> ends_of(const Problem& problem, const Orders& orders) {
+  FromNothing times(problem, orders);
+  CAPO_ASSERT(times.run(), "only orders that run have times");
+  return times.take_ends();
+}
+
 bool fits(const Problem& problem, const Figures& figures) {
   return problem.fits(figures.highest_peak());
 }

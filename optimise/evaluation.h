@@ -45,6 +45,9 @@ struct Figures {
 /// each other. Memory limits are not looked at: Figures tell.
 [[nodiscard]] std::optional<Figures> evaluate(const Problem& problem, const Orders& orders);
 
+/// When each task ends, by task. Precondition: the orders run, as evaluate() tells.
+[[nodiscard]] std::vector<double> ends_of(const Problem& problem, const Orders& orders);
+
 /// Whether no rank exceeds the problem's limit.
 [[nodiscard]] bool fits(const Problem& problem, const Figures& figures);
 

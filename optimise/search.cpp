@@ -3,6 +3,7 @@
 #include "core/base/in_parallel.h"
 #include "core/base/index.h"
 #include "optimise/periods.h"
+#include "optimise/resized.h"
 
 #include <algorithm>
 #include <array>
@@ -29,6 +30,8 @@ constexpr std::uint64_t kPlacedForTask = 2'000;
 constexpr std::uint64_t kPlacedAtFirst = 8'000'000;
 /// Settings of rules are compared on a step of at most so many microbatches for each rank.
 constexpr std::int32_t kShortStep = 4;
+/// Orders of a shorter step are made longer if they are better by this share than the last ones.
+constexpr double kWorthLengthening = 3e-4;
 /// A searcher that is behind for so many rounds goes on from the best.
 constexpr int kPatience = 6;
 
@@ -160,7 +163,12 @@ class Search {
     if (options_.better_bound && !proved()) bound_ = std::max(bound_, options_.better_bound());
     const auto rules = compared(settings);
     if (best_.orders.empty()) return std::nullopt;
-    run_rounds(rules);
+    const auto shorter = shortened(problem_, short_step());
+    if (shorter && !proved() && !options_.stopped()) {
+      run_shorter(*shorter);
+    } else {
+      run_rounds(rules);
+    }
     found_.moves = moves_;
     found_.ended = proved() ? Ended::Proof : stopped_ ? Ended::Stopped : Ended::Budget;
     return found_;
@@ -173,8 +181,7 @@ class Search {
   // construct of a shorter one.
   std::vector<std::pair<double, Rules>> compared(const std::vector<Rules>& settings) {
     Problem shorter = problem_;
-    const std::int32_t enough = std::max(kShortStep * problem_.frame.ranks, 16);
-    shorter.frame.microbatches = std::min(problem_.frame.microbatches, enough);
+    shorter.frame.microbatches = std::min(problem_.frame.microbatches, short_step());
     const bool all = shorter.frame.microbatches == problem_.frame.microbatches;
     std::vector<std::pair<double, Rules>> tried;
     for (const Rules& setting : settings) {
@@ -199,11 +206,50 @@ class Search {
     }
   }
 
-  void try_starts(const std::vector<Start>& starts) {
-    for (const Start& start : starts) {
+  void try_starts(std::vector<Start> starts) {
+    for (Start& start : starts) {
       const auto figures = evaluate(problem_, start.orders);
-      if (figures && fits(problem_, *figures)) take(start.orders, *figures, start.name);
+      if (!figures || !fits(problem_, *figures)) continue;
+      take(start.orders, *figures, start.name);
+      starts_.push_back(std::move(start));
     }
+  }
+
+  /// Microbatches of a step that is short, but has all that a long one has.
+  [[nodiscard]] std::int32_t short_step() const {
+    return std::max(kShortStep * problem_.frame.ranks, 16);
+  }
+
+  // Searches orders of fewer microbatches, and makes those that are better longer.
+  void run_shorter(const Problem& shorter) {
+    const double share = 0.5 * shorter.frame.microbatches / problem_.frame.microbatches;
+    const std::int32_t left_out = problem_.frame.microbatches - shorter.frame.microbatches;
+    const auto starts = [&] {
+      std::vector<Start> shorts;
+      for (const Start& start : starts_) {
+        auto orders = resized(problem_, start.orders, shorter, left_out, share);
+        if (orders) shorts.push_back({.name = start.name, .orders = *std::move(orders)});
+      }
+      return shorts;
+    };
+    SearchOptions options = options_;
+    options.bound = 0;  // that of the shorter step is none of this one
+    options.better_bound = nullptr;
+    double last = std::numeric_limits<double>::infinity();
+    const auto lengthen = [&](const Found& found) {
+      const double value = value_of(found.figures, options_.objective);
+      if (value > last * (1 - kWorthLengthening)) return;
+      last = value;
+      const auto longer = lengthened(shorter, found.orders, problem_);
+      if (longer) take(*longer, *evaluate(problem_, *longer), found.from);
+    };
+    const std::function<void(const Found&)> tell = lengthen;
+    const auto found = Search(shorter, options, tell).run(starts);
+    if (!found) return;
+    last = std::numeric_limits<double>::infinity();
+    lengthen(*found);
+    moves_ += found->moves;
+    stopped_ = found->ended == Ended::Stopped;
   }
 
   void take(const Orders& orders, const Figures& figures, const std::string& from) {
@@ -269,6 +315,7 @@ class Search {
   const SearchOptions& options_;
   const std::function<void(const Found&)>& tell_;
   double bound_;
+  std::vector<Start> starts_;  // that run and fit
   Known best_;
   Found found_;
   std::uint64_t moves_ = 0;

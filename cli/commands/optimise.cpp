@@ -347,7 +347,9 @@ int optimise_request(const OptimiseRequest& request) {
     }
     return starts;
   };
-  LowerBounds bounds = lower_bounds(*problem, 0);
+  // Those that are there at once, until there are orders.
+  LowerBounds bounds{.makespan = problem->closed_forms.makespan,
+                     .span = problem->closed_forms.span};
   const auto better_bound = [&] {
     bounds = lower_bounds(*problem, states_for(most_seconds));
     return bound_of(bounds, request.objective).value;
