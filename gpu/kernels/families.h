@@ -76,6 +76,16 @@ using Kernels = std::span<const Kernel<C>>;
 [[nodiscard]] Launch<run::ScaleGradient> launch_of(const run::ScaleGradient& call);
 [[nodiscard]] Kernels<run::ScaleGradient> kernels_of(std::type_identity<run::ScaleGradient>);
 
+// routes.cu
+[[nodiscard]] Launch<run::Route> launch_of(const run::Route& call);
+[[nodiscard]] Kernels<run::Route> kernels_of(std::type_identity<run::Route>);
+[[nodiscard]] Launch<run::SortRoutes> launch_of(const run::SortRoutes& call);
+[[nodiscard]] Kernels<run::SortRoutes> kernels_of(std::type_identity<run::SortRoutes>);
+[[nodiscard]] Launch<run::Combine> launch_of(const run::Combine& call);
+[[nodiscard]] Kernels<run::Combine> kernels_of(std::type_identity<run::Combine>);
+[[nodiscard]] Launch<run::RouteGradient> launch_of(const run::RouteGradient& call);
+[[nodiscard]] Kernels<run::RouteGradient> kernels_of(std::type_identity<run::RouteGradient>);
+
 // adds.cu
 [[nodiscard]] Launch<run::Add> launch_of(const run::Add& call);
 [[nodiscard]] Kernels<run::Add> kernels_of(std::type_identity<run::Add>);

@@ -3,7 +3,8 @@
 // files they lie in.
 //
 // It is private to run/host; others call execute() of host_engine.h. Tested by kernels_test.cpp,
-// products_test.cpp, norms_test.cpp, activations_test.cpp, biases_test.cpp and attention_test.cpp.
+// products_test.cpp, norms_test.cpp, activations_test.cpp, biases_test.cpp, attention_test.cpp and
+// routes_test.cpp.
 
 #pragma once
 
@@ -31,6 +32,12 @@ void compute(const SwiGluGradient& call);
 void compute(const Attention& call);
 void compute(const AttentionQueryGradient& call);
 void compute(const AttentionKeyGradient& call);
+
+// routes.cpp
+void compute(const Route& call);
+void compute(const SortRoutes& call);
+void compute(const Combine& call);
+void compute(const RouteGradient& call);
 
 // biases.cpp
 void compute(const BiasAdd& call);

@@ -6,7 +6,8 @@
 //   SwiGlu...        silu(gate) * linear * probability, and its gradients
 //   Attention...     causal attention of grouped queries, and the gradients of its operands
 //   Bias...          added to a product, and its gradients
-//   Gather           rows in another order: tokens to their experts and back
+//   Route...         the groups that each row chooses, and the gradient of what it chose by
+//   Gather, Combine  rows in another order: tokens to their experts and back
 //   Add, Copy, Fill, Differ, DrawInto
 //
 // A call holds addresses of the engine's memory and never the numbers there: sizes of groups,
@@ -22,7 +23,7 @@
 // of no rows contributes nothing: overwritten gradients are zero, added ones stay as they were.
 //
 // Tested on the host by kernels_test.cpp, products_test.cpp, norms_test.cpp, activations_test.cpp,
-// biases_test.cpp and attention_test.cpp.
+// biases_test.cpp, attention_test.cpp and routes_test.cpp.
 
 #pragma once
 
@@ -234,11 +235,70 @@ struct ScaleGradient {
   float* dscales = nullptr;
 };
 
+/// Rows that choose groups, as tokens do experts: each `top_k` of them. A choice is a row and one
+/// of its groups; those of row r are choices r * top_k and on.
+struct RouteShape {
+  std::int64_t rows = 0;
+  std::int64_t groups = 1;
+  std::int64_t top_k = 1;  ///< at most `groups`
+
+  [[nodiscard]] constexpr std::int64_t choices() const { return rows * top_k; }
+};
+
+/// The groups of the largest logits of each row, the largest first; of equal ones the lower comes
+/// first, on every engine, since logits are compared as they are stored. A probability is the
+/// group's share of a softmax over all groups, chosen or not. Logits that are no numbers lead to
+/// some groups, each chosen once.
+struct Route {
+  DataType type = DataType::Bf16;
+  RouteShape shape;
+  const void* logits = nullptr;    ///< (rows, groups)
+  std::int64_t* groups = nullptr;  ///< by choice
+  float* probabilities = nullptr;  ///< by choice
+};
+
+/// Sorts choices by group, and those of a group by row: the sorted rows of a GroupedProduct, whose
+/// sizes it writes. All of it is decided on the device, at every replay anew.
+struct SortRoutes {
+  RouteShape shape;
+  const std::int64_t* groups = nullptr;  ///< by choice, like the next one
+  const float* probabilities = nullptr;
+  std::int64_t* sizes = nullptr;          ///< by group
+  std::int64_t* places = nullptr;         ///< by choice: its sorted row
+  std::int64_t* sources = nullptr;        ///< by sorted row: the row that chose
+  float* sorted_probabilities = nullptr;  ///< by sorted row
+};
+
+/// y of a row = the sum over its choices, in their order, of the sorted rows; with Write::Add it is
+/// added to what is there.
+struct Combine {
+  DataType type = DataType::Bf16;
+  Write write = Write::Overwrite;
+  RouteShape shape;
+  std::int64_t columns = 0;
+  const std::int64_t* places = nullptr;
+  const void* x = nullptr;  ///< (choices, columns), sorted
+  void* y = nullptr;        ///< (rows, columns)
+};
+
+/// The gradient of the logits: p * (g - sum of p * g over the choices), where g is the gradient of
+/// the probability p of a choice, and 0 for groups that were not chosen.
+struct RouteGradient {
+  DataType type = DataType::Bf16;
+  RouteShape shape;
+  const void* logits = nullptr;
+  const std::int64_t* groups = nullptr;
+  const std::int64_t* places = nullptr;
+  const float* dprobabilities = nullptr;  ///< by sorted row
+  void* dlogits = nullptr;                ///< may be `logits`
+};
+
 /// Row i of `to` is row index[i] of `from`.
 struct Gather {
   std::int64_t rows = 0;
   std::int64_t row_bytes = 0;
   const std::int64_t* index = nullptr;  ///< on the device
+  std::int64_t from_rows = 0;           ///< that an index may name; 0: as many as `rows`
   const void* from = nullptr;
   void* to = nullptr;
 };
@@ -285,7 +345,8 @@ struct DrawInto {
 using Call =
     std::variant<GroupedProduct, LayerNorm, LayerNormGradient, LayerNormWeightGradient, SwiGlu,
                  SwiGluGradient, Attention, AttentionQueryGradient, AttentionKeyGradient, BiasAdd,
-                 BiasGradient, ScaleGradient, Gather, Add, Copy, Fill, Differ, DrawInto>;
+                 BiasGradient, ScaleGradient, Route, SortRoutes, Combine, RouteGradient, Gather,
+                 Add, Copy, Fill, Differ, DrawInto>;
 
 /// Visits a product by itself, and then the calls that its epilogue stands for.
 template <typename Visit>

@@ -155,10 +155,41 @@ class TakenApart {
     table(call.bias, call.rows.groups, call.columns * bytes_of(call.type), Touch::Read);
     write(call.dscales, call.rows.count * 4);
   }
+  void operator()(const Route& call) {
+    shape(call.shape);
+    read(call.logits, call.shape.rows * call.shape.groups * bytes_of(call.type));
+    write(call.groups, call.shape.choices() * 8);
+    write(call.probabilities, call.shape.choices() * 4);
+  }
+  void operator()(const SortRoutes& call) {
+    shape(call.shape);
+    read(call.groups, call.shape.choices() * 8);
+    read(call.probabilities, call.shape.choices() * 4);
+    write(call.sizes, call.shape.groups * 8);
+    write(call.places, call.shape.choices() * 8);
+    write(call.sources, call.shape.choices() * 8);
+    write(call.sorted_probabilities, call.shape.choices() * 4);
+  }
+  void operator()(const Combine& call) {
+    shape(call.shape);
+    numbers({call.columns, static_cast<std::int64_t>(call.write)});
+    read(call.places, call.shape.choices() * 8);
+    read(call.x, call.shape.choices() * call.columns * bytes_of(call.type));
+    write(call.y, call.shape.rows * call.columns * bytes_of(call.type));
+  }
+  void operator()(const RouteGradient& call) {
+    shape(call.shape);
+    const std::int64_t logits = call.shape.rows * call.shape.groups * bytes_of(call.type);
+    read(call.logits, logits);
+    read(call.groups, call.shape.choices() * 8);
+    read(call.places, call.shape.choices() * 8);
+    read(call.dprobabilities, call.shape.choices() * 4);
+    write(call.dlogits, logits);
+  }
   void operator()(const Gather& call) {
-    numbers({call.rows, call.row_bytes});
+    numbers({call.rows, call.row_bytes, call.from_rows});
     read(call.index, call.rows * 8);
-    read(call.from, call.rows * call.row_bytes);
+    read(call.from, (call.from_rows == 0 ? call.rows : call.from_rows) * call.row_bytes);
     write(call.to, call.rows * call.row_bytes);
   }
   void operator()(const Add& call) {
@@ -195,6 +226,7 @@ class TakenApart {
   void numbers(const std::vector<std::int64_t>& values) {
     all_.numbers.insert(all_.numbers.end(), values.begin(), values.end());
   }
+  void shape(const RouteShape& of) { numbers({of.rows, of.groups, of.top_k}); }
   void shape(const AttentionShape& of) {
     numbers({of.rows, of.sequence, of.heads, of.kv_heads, of.head_dim});
   }

@@ -1,6 +1,6 @@
 // The kernels that move, add and compare memory, and the calls that every kernel refuses. Others
-// are tested by products_test.cpp, norms_test.cpp, activations_test.cpp, biases_test.cpp and
-// attention_test.cpp.
+// are tested by products_test.cpp, norms_test.cpp, activations_test.cpp, biases_test.cpp,
+// attention_test.cpp and routes_test.cpp.
 
 #include "core/base/assert.h"
 #include "core/model/model.h"
