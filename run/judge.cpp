@@ -284,8 +284,11 @@ class Judge::Work {
 
   [[nodiscard]] std::string name_of(const HandedOn& handed) const {
     const StepLayer& layer = of_.layers.all()[handed.layer];
-    return fmt::format("{} that layer {} of chunk {} of rank {} read, microbatch {}",
-                       handed.gradient ? "gradient" : "input", layer.layer, layer.chunk, layer.rank,
+    return fmt::format("{} that layer {} of chunk {} of rank {} {}, microbatch {}",
+                       handed.choices    ? "choices"
+                       : handed.gradient ? "gradient"
+                                         : "input",
+                       layer.layer, layer.chunk, layer.rank, handed.choices ? "made" : "read",
                        handed.microbatch);
   }
 
@@ -446,6 +449,7 @@ class Judge::Work {
       const LayerShape& shape = of_.layers.all()[number].shape;
       auto& inputs = stored.inputs.emplace_back();
       auto& grad_outputs = stored.grad_outputs.emplace_back();
+      auto& choices = stored.choices.emplace_back();
       for (std::int32_t m = 0; m < table().microbatches(); ++m) {
         const auto values = [&](std::byte* from, std::int64_t columns) {
           return values_of(
@@ -454,6 +458,10 @@ class Judge::Work {
         };
         inputs.push_back(values(of_.expected.input(number, m), shape.hidden));
         grad_outputs.push_back(values(of_.expected.grad_output(number, m), output_columns(shape)));
+        const std::byte* chosen = of_.expected.chosen(number, m);
+        auto& of_tokens =
+            choices.emplace_back(chosen == nullptr ? 0 : as_index(product_rows(shape)));
+        of_.engine.read(of_tokens.data(), chosen, std::ssize(of_tokens) * 8);
       }
     }
     stored.given_out.resize(cells_.count());

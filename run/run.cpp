@@ -32,8 +32,8 @@ double float64_work(const StepLayers& layers, std::int32_t microbatches,
   for (std::uint32_t p = 0; p < layers.parameters().size(); ++p) {
     const ParameterForm& form = layers.parameters()[p];
     if (form.role != Role::First && form.role != Role::Second) continue;
-    const std::int64_t tokens = layers.layer_of(p).shape.tokens;
-    work += 3.0 * static_cast<double>(tokens) * static_cast<double>(form.elements);
+    const std::int64_t rows = product_rows(layers.layer_of(p).shape);
+    work += 3.0 * static_cast<double>(rows) * static_cast<double>(form.elements);
   }
   return work * microbatches;
 }
@@ -45,6 +45,13 @@ std::uint32_t float64_steps(const RunOptions& options) {
 
 std::optional<std::string> refusal_of_float64(const PlannedStep& step, const StepLayers& layers,
                                               const RunOptions& options) {
+  const bool routed =
+      std::any_of(layers.all().begin(), layers.all().end(),
+                  [](const StepLayer& layer) { return has_router(layer.shape.kind); });
+  if (options.float64 == Float64::Sampled && routed) {
+    return "a layer with a router is compared with float64 as a whole or not at all: leave it out "
+           "(--float64 none) or compare all of a step (--float64 first)";
+  }
   const double work =
       float64_work(layers, step.view().table().microbatches(), options) * float64_steps(options);
   if (work <= options.float64_limit) return std::nullopt;
@@ -56,8 +63,26 @@ std::optional<std::string> refusal_of_float64(const PlannedStep& step, const Ste
                                           : "take a sample (--float64 sampled)");
 }
 
+// Whoever reads a choice reads memory by it. Where another buffer may lie over the choices there is
+// no telling what would be read.
+std::optional<std::string> refusal_of_spoilt_choices(const PlannedStep& step,
+                                                     const StepLayers& layers) {
+  if (!step.result().plan) return std::nullopt;
+  for (const FoundHazard& hazard : step.result().plan->hazards) {
+    const Buffer& victim = hazard.victim;
+    if (victim.kind != BufferKind::Activations) continue;
+    if (!has_router(layers.at(victim.rank, victim.chunk, victim.layer).shape.kind)) continue;
+    return fmt::format(
+        "the choices of a router may be overwritten before they are read, and they are addresses "
+        "of rows: what layer {} of chunk {} of rank {} keeps of microbatch {} has to stay",
+        victim.layer, victim.chunk, victim.rank, victim.microbatch);
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> refusal(const PlannedStep& step, const StepLayers& layers,
                                    const RunOptions& options) {
+  if (auto why = refusal_of_spoilt_choices(step, layers)) return why;
   if (auto why = refusal_of_float64(step, layers, options)) return why;
   if (options.graphs == Granularity::PerStep && options.processes != nullptr &&
       !options.between.can_be_captured) {

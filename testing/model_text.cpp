@@ -55,6 +55,7 @@ Json module_json(const Module& module) {
   add(shape, "hidden", module.shape.hidden);
   add(shape, "ffn", module.shape.ffn);
   add(shape, "groups", module.shape.groups);
+  add(shape, "top_k", module.shape.top_k);
   add(shape, "heads", module.shape.heads);
   add(shape, "kv_heads", module.shape.kv_heads);
   add(shape, "head_dim", module.shape.head_dim);

@@ -32,6 +32,7 @@ struct ModuleShape {
   std::optional<std::int64_t> hidden;  ///< columns of the input
   std::optional<std::int64_t> ffn;     ///< columns of the output; in an MLP, of its middle
   std::optional<std::int64_t> groups;  ///< experts on this rank
+  std::optional<std::int64_t> top_k;   ///< groups that each token chooses, with a router
   // An attention has these. A microbatch is whole sequences.
   std::optional<std::int64_t> heads;     ///< of queries, a multiple of `kv_heads`
   std::optional<std::int64_t> kv_heads;  ///< of keys, and of values

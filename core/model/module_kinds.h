@@ -30,7 +30,8 @@ enum class ModuleKind : std::uint8_t {
   GroupedMlp,
   Attention,  ///< causal, of grouped queries, between a product that makes qkv and one behind it
   TransformerLayer,
-  MoeLayer,         ///< the half of a transformer layer that has the experts, with its norm
+  MoeLayer,         ///< the half of a transformer layer that has the experts, with its norm, its
+                    ///< router and its residual sum
   GroupedLinearOp,  ///< a basic operation of TE, and no module
   BasicLinearOp,    ///< a basic operation of TE as well
 };
@@ -62,6 +63,7 @@ struct ModuleKindFacts {
   Makeup makeup = Makeup::OneProduct;
   bool grouped = false;  ///< its rows are in groups, and each group has a weight of its own
   bool norm = false;     ///< a norm stands in front of its product
+  bool router = false;   ///< its rows choose their groups, so that nobody gives the sizes of these
   KeptInput kept_input = KeptInput::Input;
   bool keeps_grad_output = true;  ///< W reads the incoming gradient itself, unless it is quantized
   bool operation = false;         ///< TE has it as a basic operation, and not as a module
@@ -117,6 +119,8 @@ inline constexpr std::array kModuleKindFacts{
     ModuleKindFacts{.kind = ModuleKind::MoeLayer,
                     .name = "moe-layer",
                     .makeup = Makeup::Modules,
+                    .norm = true,
+                    .router = true,
                     .kept_input = KeptInput::Made,
                     .contract_column = std::nullopt},
     ModuleKindFacts{.kind = ModuleKind::GroupedLinearOp,
@@ -181,10 +185,18 @@ static_assert([] {
 [[nodiscard]] constexpr bool is_attention(ModuleKind kind) {
   return facts_of(kind).makeup == Makeup::Attention;
 }
-[[nodiscard]] constexpr bool has_two_weights(ModuleKind kind) {
-  return is_mlp(kind) || is_attention(kind);
+[[nodiscard]] constexpr bool has_router(ModuleKind kind) {
+  return facts_of(kind).router;
 }
-/// Whether it is several modules, each of which has a kind of its own.
+/// Whether SwiGLU lies between its two products.
+[[nodiscard]] constexpr bool has_swiglu(ModuleKind kind) {
+  return is_mlp(kind) || has_router(kind);
+}
+[[nodiscard]] constexpr bool has_two_weights(ModuleKind kind) {
+  return has_swiglu(kind) || is_attention(kind);
+}
+/// Whether it is several modules of a framework, each of which has a kind of its own. One with a
+/// router capo runs as a layer all the same.
 [[nodiscard]] constexpr bool is_made_of_modules(ModuleKind kind) {
   return facts_of(kind).makeup == Makeup::Modules;
 }

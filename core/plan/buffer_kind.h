@@ -8,7 +8,8 @@
 //   grad input      written by B, read by the layer below, or by the stage before (or its send)
 //   activations     kept by F for B, and for W as well if W reads a copy of the input
 //   operands        kept by B for W if W reads a copy of the gradient
-//   scratch         taken by such a W while it runs, to make the copy readable again
+//   scratch         taken by such a W while it runs, to make the copy readable again; by W behind a
+//                   router, to sort the gradient by group
 //   received activation, received gradient     written by a receive from its start on, and read by
 //                   the F or B of the chunk, which copies it into its static input or grad output
 //

@@ -57,6 +57,14 @@ Bytes copied_gradient(const Module& module) {
   return product(module.shape.tokens, columns_out(module), operand_bytes(copied_type(module)));
 }
 
+// Bytes that W sorts the incoming gradient into by group, a row for each choice of a router;
+// nullopt without one, or if it is not said how many choices a token has.
+Bytes sorted_gradient(const Module& module) {
+  if (!module.kind || !module.dtype || !has_router(*module.kind)) return std::nullopt;
+  return product(module.shape.tokens, module.shape.top_k,
+                 module.shape.hidden.value_or(0) * element_bytes(*module.dtype));
+}
+
 struct Kept {
   Bytes activations;
   Bytes operands;
@@ -131,7 +139,8 @@ std::optional<std::array<std::int64_t, kBufferKinds>> buffer_bytes(const Module&
   const Bytes output = output_bytes(module);
   const Kept kept = kept_by(module, aliases, delayed);
   if (!input || !output || !kept.activations || !kept.operands) return std::nullopt;
-  const std::int64_t scratch = kept.widened && *kept.operands > 0 ? *output : 0;
+  const std::int64_t copy = kept.widened && *kept.operands > 0 ? *output : 0;
+  const std::int64_t scratch = delayed ? sorted_gradient(module).value_or(copy) : copy;
   return std::array{*input, *output, *output, *input, *kept.activations, *kept.operands, scratch};
 }
 

@@ -87,11 +87,12 @@ Read<std::int64_t> read_size(const JsonValue& value, std::string_view what) {
   return read_whole(value, what, kLeast, kLargestSize);
 }
 
-constexpr std::array<JsonMember<ModuleShape>, 8> kShape{{
+constexpr std::array<JsonMember<ModuleShape>, 9> kShape{{
     {"tokens", put<&ModuleShape::tokens, read_size<1>>},
     {"hidden", put<&ModuleShape::hidden, read_size<1>>},
     {"ffn", put<&ModuleShape::ffn, read_size<1>>},
     {"groups", put<&ModuleShape::groups, read_size<1>>},
+    {"top_k", put<&ModuleShape::top_k, read_size<1>>},
     {"heads", put<&ModuleShape::heads, read_size<1>>},
     {"kv_heads", put<&ModuleShape::kv_heads, read_size<1>>},
     {"head_dim", put<&ModuleShape::head_dim, read_size<1>>},

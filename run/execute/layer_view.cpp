@@ -43,6 +43,7 @@ LayerParameters LayerView::parameters(const StepLayer& layer) const {
   const auto data = [&](Role role) { return tensor(role) ? tensor(role)->parts.front() : nullptr; };
   return {.norm_weight = data(Role::NormWeight),
           .norm_bias = data(Role::NormBias),
+          .router = table(Role::Router),
           .first = table(Role::First),
           .first_bias = table(Role::FirstBias),
           .second = table(Role::Second),
@@ -69,6 +70,7 @@ LayerTargets LayerView::targets(const StepLayer& layer, const Work& work) const 
   };
   return {.norm_weight = target(Role::NormWeight),
           .norm_bias = target(Role::NormBias),
+          .router = target(Role::Router),
           .first = target(Role::First),
           .first_bias = target(Role::FirstBias),
           .second = target(Role::Second),
@@ -88,6 +90,7 @@ void SavedTensors::substitute(const StepLayer& layer, const Work& work, LayerPla
   if (parameters.norm_weight != nullptr) {
     parameters.norm_weight = copy_of(layer, Role::NormWeight).parts.front();
   }
+  parameters.router = copy_of(layer, Role::Router).table;
   parameters.first = copy_of(layer, Role::First).table;
   parameters.second = copy_of(layer, Role::Second).table;
 }

@@ -29,7 +29,10 @@ Expected::Expected(Engine& engine, const StepLayers& layers, std::int32_t microb
     for (std::int32_t microbatch = 0; microbatch < microbatches; ++microbatch) {
       places.push_back(
           {.input = engine.allocate(input_row_bytes(layer.shape), "expected inputs"),
-           .grad_output = engine.allocate(output_bytes(layer.shape), "expected gradients")});
+           .grad_output = engine.allocate(output_bytes(layer.shape), "expected gradients"),
+           .chosen = has_router(layer.shape.kind)
+                         ? engine.allocate(product_rows(layer.shape) * 8, "chosen groups")
+                         : nullptr});
     }
   }
 }
@@ -373,6 +376,7 @@ void Stepper::launch_layer(const OpPart& part, std::int32_t at, bool first, Mode
   const LayerSide side = view_.side(layer, part.work, places);
   if (is_forward) {
     forward(layer.shape, places, side, parameters, sink);
+    if (mode == Mode::Eager) keep_choices(part, at, places, stream);
   } else {
     LayerShape shape = layer.shape;
     if (mode != Mode::Eager && loaded_.samples.without_gradient.contains(input_of(part, at))) {
@@ -462,6 +466,16 @@ void Stepper::keep_expected(const OpPart& part, std::int32_t at, const LayerPlac
                       .from = is_forward ? places.input : places.grad_output,
                       .to = is_forward ? expected_.input(number, part.work.microbatch)
                                        : expected_.grad_output(number, part.work.microbatch)});
+}
+
+void Stepper::keep_choices(const OpPart& part, std::int32_t at, const LayerPlaces& places,
+                           StreamId stream) {
+  const std::size_t number = loaded_.layers.number(part.rank, part.work.chunk, at);
+  const LayerShape& shape = loaded_.layers.all()[number].shape;
+  if (!has_router(shape.kind)) return;
+  launch(stream, Copy{.bytes = product_rows(shape) * 8,
+                      .from = chosen_groups(shape, places),
+                      .to = expected_.chosen(number, part.work.microbatch)});
 }
 
 // Compares the buffers that the work is about to read, and does not write itself, with what was

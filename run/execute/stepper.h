@@ -26,8 +26,9 @@
 
 namespace capo::run {
 
-/// The numbers that layers read, kept by eager execution for each layer and microbatch: the float64
-/// reference goes on from them layer by layer, and probes of replays compare with them.
+/// The numbers that layers read and what their routers chose, kept by eager execution for each
+/// layer and microbatch: the float64 reference goes on from them layer by layer, and probes of
+/// replays compare with them.
 class Expected {
  public:
   Expected(Engine& engine, const StepLayers& layers, std::int32_t microbatches);
@@ -38,11 +39,16 @@ class Expected {
   [[nodiscard]] std::byte* grad_output(std::size_t layer, std::int32_t microbatch) const {
     return landings_[layer][MicrobatchId(microbatch).index()].grad_output;
   }
+  /// The groups that the tokens chose; null without a router.
+  [[nodiscard]] std::byte* chosen(std::size_t layer, std::int32_t microbatch) const {
+    return landings_[layer][MicrobatchId(microbatch).index()].chosen;
+  }
 
  private:
   struct Landing {
     std::byte* input;
     std::byte* grad_output;
+    std::byte* chosen;
   };
   std::vector<std::vector<Landing>> landings_;
 };
@@ -165,6 +171,8 @@ class Stepper {
   [[nodiscard]] BufferId input_of(const OpPart& part, std::int32_t layer) const;
   void keep_expected(const OpPart& part, std::int32_t layer, const LayerPlaces& places,
                      StreamId stream);
+  void keep_choices(const OpPart& part, std::int32_t layer, const LayerPlaces& places,
+                    StreamId stream);
   void look_at_reads(const OpPart& part, StreamId stream);
   void keep_what_was_touched(const OpPart& part, StreamId stream);
   void accumulate_gradients(const OpPart& part, const Work& work, std::int32_t layer,

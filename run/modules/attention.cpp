@@ -33,40 +33,20 @@ struct Kept {
   std::int64_t bytes;
 };
 
-// Gives out sections one after the other.
-class Sections {
- public:
-  explicit Sections(std::byte* begin) : begin_(begin) {}
-
-  std::byte* take(std::int64_t bytes) {
-    std::byte* at = begin_ == nullptr ? nullptr : begin_ + taken_;
-    taken_ += aligned(bytes);
-    return at;
-  }
-  [[nodiscard]] std::int64_t taken() const { return taken_; }
-
- private:
-  std::byte* begin_;
-  std::int64_t taken_ = 0;
-};
-
 Kept kept_at(const LayerShape& shape, const LayerPlaces& places) {
   Sections sections(places.activations);
   const auto matrix = [&](std::int64_t columns) {
     return sections.take(matrix_bytes(shape, columns));
   };
-  const auto numbers = [&] {
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): memory of floats
-    return reinterpret_cast<float*>(sections.take(shape.tokens * shape.heads * 4));
-  };
+  const std::int64_t scores = shape.tokens * shape.heads;
   Kept keep{};
   keep.operand = shape.copies_input ? matrix(shape.hidden) : places.input;
   keep.qkv = matrix(first_columns(shape));
   keep.y = matrix(second_columns(shape));
   keep.dqkv = matrix(first_columns(shape));
   keep.dy = matrix(second_columns(shape));
-  keep.log_sums = numbers();
-  keep.inner = numbers();
+  keep.log_sums = sections.numbers<float>(scores);
+  keep.inner = sections.numbers<float>(scores);
   keep.bytes = sections.taken();
   return keep;
 }

@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include "run/engine/engine.h"
 #include "run/modules/layer.h"
 
 #include <cstddef>
@@ -115,6 +116,30 @@ class RowLaunches {
   const Sink& launch_;
 };
 
+/// Gives out the sections of the kept memory, one after the other, each aligned. From nullptr all
+/// sections are null, and what they take is known all the same.
+class Sections {
+ public:
+  explicit Sections(std::byte* begin) : begin_(begin) {}
+
+  std::byte* take(std::int64_t bytes) {
+    std::byte* at = begin_ == nullptr ? nullptr : begin_ + taken_;
+    taken_ += aligned(bytes);
+    return at;
+  }
+  /// A section of `count` numbers.
+  template <typename T>
+  T* numbers(std::int64_t count) {
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): memory of numbers
+    return reinterpret_cast<T*>(take(count * std::int64_t{sizeof(T)}));
+  }
+  [[nodiscard]] std::int64_t taken() const { return taken_; }
+
+ private:
+  std::byte* begin_;
+  std::int64_t taken_ = 0;
+};
+
 /// A whole matrix of the layer's tokens.
 [[nodiscard]] inline std::int64_t matrix_bytes(const LayerShape& shape, std::int64_t columns) {
   return shape.tokens * columns * bytes_of(shape.type);
@@ -163,9 +188,13 @@ struct Launches {
                    const Sink& launch);
   void (*weight_gradients)(const LayerShape& shape, std::span<const WeightOperands> passes,
                            const Sink& launch);
+  /// Null for families without a router.
+  const std::int64_t* (*chosen_groups)(const LayerShape& shape,
+                                       const LayerPlaces& places) = nullptr;
 };
 
 extern const Launches kOneProduct;  // one_product.cpp
+extern const Launches kRouted;      // routed.cpp
 extern const Launches kMlp;         // mlp.cpp
 extern const Launches kAttention;   // attention.cpp
 

@@ -30,6 +30,7 @@ struct LayerShape {
   std::int64_t hidden = 0;
   std::int64_t ffn = 0;
   std::int64_t groups = 1;
+  std::int64_t top_k = 0;  ///< groups that a token chooses, with a router; else 0
   std::int64_t heads = 0;  ///< of an attention, like the next three; else 0
   std::int64_t kv_heads = 0;
   std::int64_t head_dim = 0;
@@ -59,12 +60,14 @@ struct LayerShape {
 [[nodiscard]] inline LayerShape declared_shape(const Module& module) {
   const ModuleShape& of = module.shape;
   const bool grouped = is_grouped(*module.kind);
+  const bool router = has_router(*module.kind);
   return {.kind = *module.kind,
           .type = stored_type(*module.dtype),
           .tokens = *of.tokens,
           .hidden = *of.hidden,
           .ffn = of.ffn.value_or(0),
-          .groups = grouped ? *of.groups : 1,
+          .groups = grouped || router ? *of.groups : 1,
+          .top_k = router ? *of.top_k : 0,
           .heads = of.heads.value_or(0),
           .kv_heads = of.kv_heads.value_or(0),
           .head_dim = of.head_dim.value_or(0),
@@ -74,12 +77,17 @@ struct LayerShape {
 /// Columns of the first product's output.
 [[nodiscard]] constexpr std::int64_t first_columns(const LayerShape& shape) {
   if (is_attention(shape.kind)) return (shape.heads + 2 * shape.kv_heads) * shape.head_dim;
-  return is_mlp(shape.kind) ? 2 * shape.ffn : shape.ffn;
+  return has_swiglu(shape.kind) ? 2 * shape.ffn : shape.ffn;
 }
 /// Columns that the second product reads; 0 if there is none.
 [[nodiscard]] constexpr std::int64_t second_columns(const LayerShape& shape) {
   if (is_attention(shape.kind)) return shape.heads * shape.head_dim;
-  return is_mlp(shape.kind) ? shape.ffn : 0;
+  return has_swiglu(shape.kind) ? shape.ffn : 0;
+}
+
+/// Rows of its products: tokens, or choices of a router.
+[[nodiscard]] constexpr std::int64_t product_rows(const LayerShape& shape) {
+  return shape.tokens * (has_router(shape.kind) ? shape.top_k : 1);
 }
 
 /// A larger layer is refused, so that all sizes and their sums fit 64 bits with room to spare.
@@ -90,7 +98,9 @@ inline constexpr double kMostBytes = 0x1p44;
   const double middle = is_attention(shape.kind) ? (number(shape.heads) + number(shape.kv_heads)) *
                                                        number(shape.head_dim)
                                                  : number(shape.ffn);
-  const double rows = number(shape.tokens) * (2 * number(shape.hidden) + 8 * middle);
+  const double choices = has_router(shape.kind) ? number(shape.top_k) : 1;
+  const double rows = number(shape.tokens) *
+                      (choices * (4 * number(shape.hidden) + 8 * middle) + number(shape.groups));
   const double weights = 3 * number(shape.groups) * number(shape.hidden) * middle;
   return 4 * (rows + weights) + 8 * number(shape.groups);
 }
@@ -128,6 +138,7 @@ struct LayerSide {
 struct LayerParameters {
   void* norm_weight = nullptr;  ///< the parameter itself, as norms have one
   void* norm_bias = nullptr;
+  void* const* router = nullptr;
   void* const* first = nullptr;
   void* const* first_bias = nullptr;
   void* const* second = nullptr;
@@ -146,6 +157,7 @@ struct Target {
 struct LayerTargets {
   Target norm_weight;
   Target norm_bias;
+  Target router;
   Target first;
   Target first_bias;
   Target second;

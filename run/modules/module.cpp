@@ -12,6 +12,7 @@ namespace {
 
 const Launches& launches_of(ModuleKind kind) {
   if (is_attention(kind)) return kAttention;
+  if (has_router(kind)) return kRouted;
   return is_mlp(kind) ? kMlp : kOneProduct;
 }
 
@@ -19,6 +20,11 @@ const Launches& launches_of(ModuleKind kind) {
 
 std::int64_t kept_bytes(const LayerShape& shape) {
   return launches_of(shape.kind).kept_bytes(shape);
+}
+
+const std::int64_t* chosen_groups(const LayerShape& shape, const LayerPlaces& places) {
+  const auto of = launches_of(shape.kind).chosen_groups;
+  return of == nullptr ? nullptr : of(shape, places);
 }
 
 void forward(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,

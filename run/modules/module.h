@@ -5,6 +5,7 @@
 //   layernorm-linear              y = norm(x) w^T         one_product.cpp
 //   layernorm-mlp, grouped-mlp    fc2(swiglu(fc1(x)))     mlp.cpp
 //   attention                     attend(x wqkv^T) w^T    attention.cpp
+//   moe-layer                     x + experts(norm(x))    routed.cpp
 //
 // A kind of module is a row in core/model/module_kinds.h and the launches of one file here. A
 // backward that is not whole leaves W all that it needs in the buffers that the plan knows of: the
@@ -18,6 +19,7 @@
 //   attention:    a copy of the input unless W reads the input itself, the first product's output,
 //                 what attention makes of it, a logarithm of each row and head, room for the
 //                 gradients of both, and for a number of each row and head while B runs
+//   router:       as routed.cpp lists it
 //
 // A split path launches a product for each group, by sizes on the host, which a graph would bake
 // in. Tested by tests/run/steps/named_schedules_test.cpp against float64.
@@ -36,6 +38,10 @@ enum class Reach : std::uint8_t {
 
 /// Bytes of `activations`.
 [[nodiscard]] std::int64_t kept_bytes(const LayerShape& shape);
+
+/// The groups of each token that a forward has chosen, in the kept memory. Null without a
+/// router.
+[[nodiscard]] const std::int64_t* chosen_groups(const LayerShape& shape, const LayerPlaces& places);
 
 void forward(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
              const LayerParameters& parameters, const Sink& launch);

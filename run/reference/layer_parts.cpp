@@ -316,4 +316,106 @@ AttentionGradients attention_gradients(const Heads& of, const Values& qkv, const
   return gradients;
 }
 
+namespace {
+
+// The softmax over the logits of all groups of one row.
+Values shares_of_row(const Router& of, const Values& logits, std::int64_t row) {
+  const auto begin = logits.begin() + row * of.groups;
+  const double greatest = *std::max_element(begin, begin + of.groups);
+  Values shares(begin, begin + of.groups);
+  double sum = 0;
+  for (double& share : shares) sum += share = std::exp(share - greatest);
+  for (double& share : shares) share /= sum;
+  return shares;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> greatest_of(const Router& of, const Values& logits) {
+  std::vector<std::int64_t> choices;
+  for (std::int64_t row = 0; row < std::ssize(logits) / of.groups; ++row) {
+    std::vector<std::int64_t> order;
+    for (std::int64_t group = 0; group < of.groups; ++group) order.push_back(group);
+    std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+      return logits[row * of.groups + a] > logits[row * of.groups + b];
+    });
+    choices.insert(choices.end(), order.begin(), order.begin() + of.top_k);
+  }
+  return choices;
+}
+
+std::int64_t refused_choices(const Router& of, const Values& least, const Values& most,
+                             const std::vector<std::int64_t>& choices) {
+  std::int64_t refused = 0;
+  for (std::int64_t row = 0; row < std::ssize(least) / of.groups; ++row) {
+    std::vector<bool> passed(of.groups, false);
+    bool wrong = false;
+    for (std::int64_t k = 0; k < of.top_k && !wrong; ++k) {
+      const std::int64_t group = choices[row * of.top_k + k];
+      wrong = group < 0 || group >= of.groups || passed[group];
+      if (wrong) break;
+      passed[group] = true;
+      for (std::int64_t other = 0; other < of.groups; ++other) {
+        const double at_least = least[row * of.groups + other];
+        const double at_most = most[row * of.groups + group];
+        const bool before = at_least > at_most || (at_least == at_most && other < group);
+        wrong = wrong || (before && !passed[other]);
+      }
+    }
+    if (wrong) ++refused;
+  }
+  return refused;
+}
+
+Values probabilities_of(const Router& of, const Values& logits,
+                        const std::vector<std::int64_t>& choices) {
+  Values probabilities;
+  for (std::int64_t row = 0; row < std::ssize(logits) / of.groups; ++row) {
+    const Values shares = shares_of_row(of, logits, row);
+    for (std::int64_t k = 0; k < of.top_k; ++k) {
+      probabilities.push_back(shares[choices[row * of.top_k + k]]);
+    }
+  }
+  return probabilities;
+}
+
+// The derivative of share p by logit q is p * (1 - p) if they are of one group, else -p * q's
+// share.
+RouterGradients router_gradients(const Router& of, const Values& logits,
+                                 const std::vector<std::int64_t>& choices, const Values& dy) {
+  RouterGradients gradients{.logits = Values(logits.size()), .magnitudes = Values(logits.size())};
+  for (std::int64_t row = 0; row < std::ssize(logits) / of.groups; ++row) {
+    const Values shares = shares_of_row(of, logits, row);
+    for (std::int64_t k = 0; k < of.top_k; ++k) {
+      const std::int64_t choice = row * of.top_k + k;
+      for (std::int64_t group = 0; group < of.groups; ++group) {
+        const double same = choices[choice] == group ? 1 : 0;
+        const double term = dy[choice] * shares[choices[choice]] * (same - shares[group]);
+        gradients.logits[row * of.groups + group] += term;
+        gradients.magnitudes[row * of.groups + group] +=
+            std::abs(dy[choice] * shares[choices[choice]]) * (same + shares[group]);
+      }
+    }
+  }
+  return gradients;
+}
+
+Values repeated(const Values& rows, std::int64_t columns, std::int64_t times) {
+  Values all;
+  for (std::int64_t row = 0; row < std::ssize(rows) / columns; ++row) {
+    for (std::int64_t i = 0; i < times; ++i) {
+      all.insert(all.end(), rows.begin() + row * columns, rows.begin() + (row + 1) * columns);
+    }
+  }
+  return all;
+}
+
+Values summed_up(const Values& rows, std::int64_t columns, std::int64_t times) {
+  Values sums(rows.size() / times);
+  for (std::int64_t at = 0; at < std::ssize(rows); ++at) {
+    sums[at / columns / times * columns + at % columns] += rows[at];
+  }
+  return sums;
+}
+
 }  // namespace capo::run::reference

@@ -1,5 +1,5 @@
-// The parts of layers in float64: products of groups of rows, bias, LayerNorm, SwiGLU and
-// attention, and their gradients.
+// The parts of layers in float64: products of groups of rows, bias, LayerNorm, SwiGLU, attention
+// and routers, and their gradients.
 //
 // It holds formulas only. layer_reference.cpp says which parts a layer has and where its values are
 // rounded, and checks that every vector has the size that is read here. All tensors are contiguous,
@@ -90,5 +90,34 @@ struct AttentionGradients {
 /// `y`: what the forward came to, as it was stored.
 [[nodiscard]] AttentionGradients attention_gradients(const Heads& of, const Values& qkv,
                                                      const Values& y, const Values& dy);
+
+/// Rows that choose `top_k` groups each; the choices of row r are number r * top_k and on.
+struct Router {
+  std::int64_t groups = 1;
+  std::int64_t top_k = 1;
+};
+
+struct RouterGradients {
+  Values logits;
+  Values magnitudes;  ///< sums of the absolute values of the terms of `logits`
+};
+
+/// The groups of the greatest logits, of equal ones the lower first.
+[[nodiscard]] std::vector<std::int64_t> greatest_of(const Router& of, const Values& logits);
+/// Rows that cannot have made these choices, whatever their logits are between `least` and `most`:
+/// a group stands before one whose logit is greater, or as great and of a lower group.
+[[nodiscard]] std::int64_t refused_choices(const Router& of, const Values& least,
+                                           const Values& most,
+                                           const std::vector<std::int64_t>& choices);
+/// The share of each choice's group in a softmax over all groups.
+[[nodiscard]] Values probabilities_of(const Router& of, const Values& logits,
+                                      const std::vector<std::int64_t>& choices);
+/// `dy` is by choice: the gradients of the probabilities.
+[[nodiscard]] RouterGradients router_gradients(const Router& of, const Values& logits,
+                                               const std::vector<std::int64_t>& choices,
+                                               const Values& dy);
+/// Every row `times` times, one after the other; and the sums of as many rows.
+[[nodiscard]] Values repeated(const Values& rows, std::int64_t columns, std::int64_t times);
+[[nodiscard]] Values summed_up(const Values& rows, std::int64_t columns, std::int64_t times);
 
 }  // namespace capo::run::reference

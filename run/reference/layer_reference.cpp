@@ -45,7 +45,7 @@ class Store {
   Values operator()(Place place, Values values, Sizes sizes) const {
     if (edges_ == nullptr) return stored(std::move(values), form_.type, rounding_);
     const Values exact = values;
-    const std::int64_t columns = std::ssize(values) / form_.tokens;
+    const std::int64_t columns = std::ssize(values) / (form_.tokens * rows_of_token(form_, place));
     if (edges_->look) look(place, exact, sizes(exact), columns);
     values = stored(std::move(values), form_.type, rounding_);
     for (const Edge& edge : edges_->other_way) {
@@ -54,6 +54,18 @@ class Store {
       values[at] = rounded_other_way(exact[at], form_.type);
     }
     return values;
+  }
+
+  // Products of matrices, and their gradients by the first.
+  Values output(Place place, const Product& p, const Values& x, const Values& w) const {
+    return (*this)(place, reference::output_of(p, x, w), [&](const Values&) {
+      return reference::output_of(p, absolute(x), absolute(w));
+    });
+  }
+  Values input_gradient(Place place, const Product& p, const Values& dy, const Values& w) const {
+    return (*this)(place, reference::input_gradient(p, dy, w), [&](const Values&) {
+      return reference::input_gradient(p, absolute(dy), absolute(w));
+    });
   }
 
   [[nodiscard]] Rounding rounding() const { return rounding_; }
@@ -74,7 +86,12 @@ class Store {
 // The reference tells the kinds apart by itself: a fact that is wrong in core/model/module_kinds.h
 // would otherwise be wrong here as well, and agree with what ran.
 bool begins_with_norm(ModuleKind kind) {
-  return kind == ModuleKind::LayerNormLinear || kind == ModuleKind::LayerNormMlp;
+  return kind == ModuleKind::LayerNormLinear || kind == ModuleKind::LayerNormMlp ||
+         kind == ModuleKind::MoeLayer;
+}
+
+bool routes(ModuleKind kind) {
+  return kind == ModuleKind::MoeLayer;
 }
 
 bool attends(ModuleKind kind) {
@@ -82,7 +99,8 @@ bool attends(ModuleKind kind) {
 }
 
 bool has_two_products(ModuleKind kind) {
-  return kind == ModuleKind::LayerNormMlp || kind == ModuleKind::GroupedMlp || attends(kind);
+  return kind == ModuleKind::LayerNormMlp || kind == ModuleKind::GroupedMlp || attends(kind) ||
+         routes(kind);
 }
 
 bool has_groups(ModuleKind kind) {
@@ -150,8 +168,16 @@ void check(const LayerForm& form, const LayerWeights& weights, const LayerSide& 
   const std::int64_t two = has_two_products(kind) ? form.groups : 0;
   const std::int64_t bias = form.bias ? 1 : 0;
 
-  CAPO_ASSERT(!is_made_of_modules(kind), "several modules have no reference of their own");
-  CAPO_ASSERT(has_groups(kind) || form.groups == 1, "only grouped kinds have several groups");
+  CAPO_ASSERT(kind != ModuleKind::TransformerLayer,
+              "several modules have no reference of their own");
+  CAPO_ASSERT(has_groups(kind) || routes(kind) || form.groups == 1,
+              "only grouped kinds and routers have several groups");
+  CAPO_ASSERT(!routes(kind) || (form.top_k > 0 && form.top_k <= form.groups && !form.bias),
+              "a token chooses some of the groups, none twice, and experts have no bias");
+  CAPO_ASSERT(std::ssize(weights.router) == (routes(kind) ? form.groups * form.hidden : 0),
+              "a router has a weight");
+  CAPO_ASSERT(side.choices.empty() || std::ssize(side.choices) == form.tokens * form.top_k,
+              "every token has its choices");
   CAPO_ASSERT(!attends(kind) || (form.kv_heads > 0 && form.heads % form.kv_heads == 0 &&
                                  form.sequence > 0 && form.tokens % form.sequence == 0),
               "an attention has heads that share kv heads evenly, and whole sequences");
@@ -185,7 +211,8 @@ void check(const LayerForm& form, const LayerWeights& weights, const LayerSide& 
 
 void check(const LayerForm& form, const LayerForward& saved, const Values& grad_output) {
   const std::int64_t norm = begins_with_norm(form.kind) ? form.hidden : 0;
-  const std::int64_t two = has_two_products(form.kind) ? form.tokens : 0;
+  const std::int64_t two =
+      has_two_products(form.kind) ? form.tokens * rows_of_token(form, Place::First) : 0;
   CAPO_ASSERT(std::ssize(saved.normed) == form.tokens * norm, "a norm's output was saved");
   CAPO_ASSERT(std::ssize(saved.middle) == two * middle_columns(form),
               "the first of two products was saved");
@@ -220,10 +247,157 @@ Values swiglu_backward(const LayerForm& form, const LayerSide& side, const Produ
   return store(Place::GradMiddle, std::move(swiglu.middle), absolute);
 }
 
+Values sum_of(Values a, const Values& b) {
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] += b[i];
+  return a;
+}
+
+// The products of a moe-layer.
+struct RoutedProducts {
+  RoutedProducts(const LayerForm& form, std::vector<std::int64_t> choices)
+      : router{.group = std::vector<std::int64_t>(form.tokens, 0),
+               .rows = form.tokens,
+               .groups = 1,
+               .in = form.hidden,
+               .out = form.groups},
+        first{.group = std::move(choices),
+              .rows = form.tokens * form.top_k,
+              .groups = form.groups,
+              .in = form.hidden,
+              .out = 2 * form.ffn},
+        second{.group = first.group,
+               .rows = first.rows,
+               .groups = form.groups,
+               .in = form.ffn,
+               .out = form.hidden} {}
+
+  Product router;
+  Product first;
+  Product second;
+};
+
+// How far the logits of an engine may be off: by the error of a sum, and by a step of each number
+// of the norm that it may have rounded the other way.
+Values logit_errors(const LayerForm& form, const LayerWeights& weights, const Values& normed,
+                    const Values& sizes, Rounding rounding) {
+  Values steps(normed.size());
+  for (std::int64_t i = 0; rounding == Rounding::AsStored && i < std::ssize(normed); ++i) {
+    const double bias = weights.norm_bias[i % form.hidden];
+    const double error = kNear * (std::abs(normed[i] - bias) + std::abs(bias));
+    if (is_near(normed[i], error, form.type)) {
+      steps[i] = power_of_two(Rounder(form.type).step(normed[i]));
+    }
+  }
+  Values errors =
+      reference::output_of(RoutedProducts(form, {}).router, steps, absolute(weights.router));
+  for (std::size_t i = 0; i < errors.size(); ++i) errors[i] += kNear * sizes[i];
+  return errors;
+}
+
+LayerForward routed_forward(const LayerForm& form, const LayerWeights& weights,
+                            const LayerSide& side, const Values& input, const Store& store) {
+  LayerForward result;
+  const Values normed = reference::norm_of(input, weights.norm_weight, weights.norm_bias);
+  result.normed = store(Place::Normed, normed, absolute);
+  const Product router = RoutedProducts(form, {}).router;
+  const Values exact = reference::output_of(router, result.normed, weights.router);
+  const Values sizes =
+      reference::output_of(router, absolute(result.normed), absolute(weights.router));
+  result.logits = store(Place::Logits, exact, [&](const Values&) { return sizes; });
+  const Router of{.groups = form.groups, .top_k = form.top_k};
+  const std::vector<std::int64_t> own = reference::greatest_of(of, result.logits);
+  const std::vector<std::int64_t>& choices = side.choices.empty() ? own : side.choices;
+  const Values errors = logit_errors(form, weights, normed, sizes, store.rounding());
+  const auto off_by = [&](double way) {
+    Values off = exact;
+    for (std::size_t i = 0; i < off.size(); ++i) off[i] += way * errors[i];
+    return stored(std::move(off), form.type, store.rounding());
+  };
+  result.refused = reference::refused_choices(of, off_by(-1), off_by(1), choices);
+  const bool groups = std::all_of(choices.begin(), choices.end(), [&](std::int64_t group) {
+    return group >= 0 && group < form.groups;
+  });
+  result.choices = groups ? choices : own;
+  const RoutedProducts products(form, result.choices);
+  const Values rows = reference::repeated(result.normed, form.hidden, form.top_k);
+  result.middle = store.output(Place::First, products.first, rows, weights.first);
+  const Values probabilities = reference::probabilities_of(of, result.logits, result.choices);
+  result.active = store(
+      Place::Active, reference::swiglu_of(products.second, result.middle, probabilities), absolute);
+  const Values made = store.output(Place::Second, products.second, result.active, weights.second);
+  const auto with_input = [&](const Values& x, const Values& rows_made) {
+    return sum_of(reference::summed_up(rows_made, form.hidden, form.top_k), x);
+  };
+  result.output = store(Place::Combined, with_input(input, made),
+                        [&](const Values&) { return with_input(absolute(input), absolute(made)); });
+  return result;
+}
+
+LayerBackward routed_backward(const LayerForm& form, const LayerWeights& weights,
+                              const Values& input, const LayerForward& saved,
+                              const Values& grad_output, const Store& store, Wanted wanted) {
+  const Router of{.groups = form.groups, .top_k = form.top_k};
+  const RoutedProducts products(form, saved.choices);
+  const bool for_weights = wanted != Wanted::InputGradient;
+  LayerBackward result;
+  const Values dy = reference::repeated(grad_output, form.hidden, form.top_k);
+  if (for_weights) {
+    result.grads.second = reference::weight_gradient(products.second, dy, saved.active);
+  }
+  const Values grad_active =
+      store.input_gradient(Place::GradActive, products.second, dy, weights.second);
+  reference::SwigluGradients swiglu = reference::swiglu_gradients(
+      products.second, saved.middle, reference::probabilities_of(of, saved.logits, saved.choices),
+      grad_active);
+  const Values grad_middle = store(Place::GradMiddle, std::move(swiglu.middle), absolute);
+  const auto by_logits = [&](const Values& grad_probabilities) {
+    return reference::router_gradients(of, saved.logits, saved.choices, grad_probabilities);
+  };
+  const Values grad_logits =
+      store(Place::GradLogits,
+            by_logits(stored(swiglu.probabilities, DataType::Fp32, store.rounding())).logits,
+            [&](const Values&) { return by_logits(swiglu.magnitudes).magnitudes; });
+  if (for_weights) {
+    const Values rows = reference::repeated(saved.normed, form.hidden, form.top_k);
+    result.grads.first = reference::weight_gradient(products.first, grad_middle, rows);
+    result.grads.router = reference::weight_gradient(products.router, grad_logits, saved.normed);
+  }
+  if (wanted == Wanted::WeightGradients) return result;
+
+  const Values grad_rows =
+      store.input_gradient(Place::GradRows, products.first, grad_middle, weights.first);
+  const Values grad_routed =
+      store.input_gradient(Place::GradRouted, products.router, grad_logits, weights.router);
+  const auto of_both = [&](const Values& rows, const Values& routed) {
+    return sum_of(reference::summed_up(rows, form.hidden, form.top_k), routed);
+  };
+  const Values grad_normed =
+      store(Place::GradNormed, of_both(grad_rows, grad_routed),
+            [&](const Values&) { return of_both(absolute(grad_rows), absolute(grad_routed)); });
+  reference::NormGradients norm =
+      reference::norm_gradients(input, weights.norm_weight, grad_normed);
+  result.grads.norm_weight = std::move(norm.weight);
+  result.grads.norm_bias = std::move(norm.bias);
+  const Values dx = store(Place::GradInput, std::move(norm.input),
+                          [&](const Values&) { return norm.magnitudes; });
+  result.grad_input_magnitudes = sum_of(std::move(norm.magnitudes), absolute(grad_output));
+  result.grad_input = store(Place::GradSum, sum_of(dx, grad_output), [&](const Values&) {
+    return sum_of(absolute(dx), absolute(grad_output));
+  });
+  return result;
+}
+
 }  // namespace
 
 std::int64_t rows_of_one_result(const LayerForm& form) {
   return attends(form.kind) ? form.sequence : 1;
+}
+
+std::int64_t rows_of_token(const LayerForm& form, Place place) {
+  using enum Place;
+  const bool of_experts = place == First || place == Active || place == Second ||
+                          place == GradActive || place == GradMiddle || place == GradRows;
+  return routes(form.kind) && of_experts ? form.top_k : 1;
 }
 
 std::int64_t output_columns(const LayerForm& form) {
@@ -234,16 +408,13 @@ LayerForward forward(const LayerForm& form, const LayerWeights& weights, const L
                      const std::vector<double>& input, Rounding rounding, Edges* edges) {
   check(form, weights, side, input);
   const Store store(form, rounding, edges);
+  if (routes(form.kind)) return routed_forward(form, weights, side, input, store);
   LayerForward result;
   if (begins_with_norm(form.kind)) {
     Values normed = reference::norm_of(input, weights.norm_weight, weights.norm_bias);
     result.normed = store(Place::Normed, std::move(normed), absolute);
   }
 
-  const auto product = [&](Place place, const Product& p, const Values& x, const Values& w) {
-    return store(place, reference::output_of(p, x, w),
-                 [&](const Values&) { return reference::output_of(p, absolute(x), absolute(w)); });
-  };
   const auto biased = [&](Place place, const Product& p, const Values& y, const Values& bias,
                           const Values& scales) {
     return store(place, reference::with_bias(p, y, bias, scales), [&](const Values&) {
@@ -252,7 +423,7 @@ LayerForward forward(const LayerForm& form, const LayerWeights& weights, const L
   };
   const Product first = first_product(form, side);
   const Values& x = begins_with_norm(form.kind) ? result.normed : input;
-  Values y = product(Place::First, first, x, weights.first);
+  Values y = store.output(Place::First, first, x, weights.first);
   if (form.bias) {
     y = biased(Place::FirstBiased, first, y, weights.first_bias, scales_of(form, side));
   }
@@ -261,7 +432,7 @@ LayerForward forward(const LayerForm& form, const LayerWeights& weights, const L
     const Product second = second_product(form, side);
     result.middle = std::move(y);
     result.active = active_of(form, side, second, result.middle, store);
-    y = product(Place::Second, second, result.active, weights.second);
+    y = store.output(Place::Second, second, result.active, weights.second);
     if (form.bias) {
       y = biased(Place::SecondBiased, second, y, weights.second_bias, Values(form.tokens, 1));
     }
@@ -277,11 +448,9 @@ LayerBackward backward(const LayerForm& form, const LayerWeights& weights, const
   check(form, weights, side, input);
   check(form, saved, grad_output);
   const Store store(form, rounding, edges);
-  const auto product = [&](Place place, const Product& p, const Values& incoming, const Values& w) {
-    return store(place, reference::input_gradient(p, incoming, w), [&](const Values&) {
-      return reference::input_gradient(p, absolute(incoming), absolute(w));
-    });
-  };
+  if (routes(form.kind)) {
+    return routed_backward(form, weights, input, saved, grad_output, store, wanted);
+  }
   const bool for_weights = wanted != Wanted::InputGradient;
   LayerBackward result;
   Values dy = grad_output;  // of the second product, then of the first
@@ -291,7 +460,7 @@ LayerBackward backward(const LayerForm& form, const LayerWeights& weights, const
     if (for_weights) result.grads.second = reference::weight_gradient(second, dy, saved.active);
     if (for_weights && form.bias)
       result.grads.second_bias = reference::bias_gradient(second, dy, Values(form.tokens, 1));
-    const Values grad_active = product(Place::GradActive, second, dy, weights.second);
+    const Values grad_active = store.input_gradient(Place::GradActive, second, dy, weights.second);
     if (attends(form.kind)) {
       const reference::AttentionGradients attention =
           reference::attention_gradients(heads_of(form), saved.middle, saved.active, grad_active);
@@ -313,7 +482,8 @@ LayerBackward backward(const LayerForm& form, const LayerWeights& weights, const
         stored(reference::scale_gradient(first, dy, weights.first_bias), DataType::Fp32, rounding);
   }
   const bool norm = begins_with_norm(form.kind);
-  Values dx = product(norm ? Place::GradNormed : Place::GradInput, first, dy, weights.first);
+  Values dx =
+      store.input_gradient(norm ? Place::GradNormed : Place::GradInput, first, dy, weights.first);
 
   if (norm) {
     reference::NormGradients gradients = reference::norm_gradients(input, weights.norm_weight, dx);

@@ -9,6 +9,12 @@
 // engine's arithmetic; with Rounding::Exact nothing is rounded, and finite differences must agree.
 // A value on the edge of a rounding has two results that are right: Edges below.
 //
+// A router jumps on such an edge: two logits that are nearly equal are chosen in one order by an
+// engine and in the other here, and all that follows differs. So it takes the choices that the run
+// made, if it is told them, and says of each token whether they were admissible: some numbers
+// within the errors of the logits, stored, must be in that order, equal ones lower group first.
+// Rows of experts lie here by token, not by group: an engine's order of them is not its concern.
+//
 // Tested by tests/run/reference/: finite_differences_test.cpp, layer_by_hand_test.cpp.
 
 #pragma once
@@ -45,6 +51,12 @@ enum class Place : std::uint8_t {
   Active,  ///< what is between two products: of SwiGLU, or of attention
   Second,
   SecondBiased,
+  Logits,    ///< of a router, like the next five
+  Combined,  ///< the sum of a token's experts and its input
+  GradLogits,
+  GradRouted,  ///< of the norm's output, by way of the logits
+  GradRows,    ///< of what an expert reads
+  GradSum,     ///< of the input, by way of the norm and of the sum
   GradActive,
   GradMiddle,
   GradNormed,
@@ -75,7 +87,8 @@ struct LayerForm {
   std::int64_t tokens = 0;
   std::int64_t hidden = 0;  ///< columns of the input
   std::int64_t ffn = 0;     ///< columns of the output of a product, or of the middle of an MLP
-  std::int64_t groups = 1;  ///< 1 for kinds that are not grouped
+  std::int64_t groups = 1;  ///< 1 for kinds that have no groups
+  std::int64_t top_k = 0;   ///< groups that a token chooses, of a moe-layer
   std::int64_t heads = 0;   ///< of an attention, like the next three
   std::int64_t kv_heads = 0;
   std::int64_t head_dim = 0;
@@ -88,8 +101,9 @@ struct LayerForm {
 /// columns, gate and linear; an attention's has the queries of all heads, then the keys and then
 /// the values of all kv heads. The same for gradients.
 struct LayerWeights {
-  std::vector<double> norm_weight;  ///< (hidden), of layernorm-linear and layernorm-mlp
+  std::vector<double> norm_weight;  ///< (hidden), of layernorm-linear, layernorm-mlp and moe-layer
   std::vector<double> norm_bias;    ///< (hidden), likewise
+  std::vector<double> router;       ///< (groups, hidden), of a moe-layer
   std::vector<double> first;        ///< (groups, out, in)
   std::vector<double> first_bias;   ///< (groups, out)
   std::vector<double> second;       ///< (groups, hidden, ffn), of an MLP; of an attention
@@ -102,14 +116,18 @@ struct LayerSide {
   std::vector<std::int64_t> sizes;    ///< rows of each group; empty: all rows are one group
   std::vector<double> probabilities;  ///< one a row of a grouped-mlp
   std::vector<double> scales;         ///< one a row if scale_bias
+  std::vector<std::int64_t> choices;  ///< of a router, token by token; empty: float64 chooses
 };
 
 /// Rows beyond the sum of the sizes are zero here and stand for nothing.
 struct LayerForward {
-  std::vector<double> output;  ///< (tokens, columns of the output)
-  std::vector<double> normed;  ///< (tokens, hidden), with a norm
-  std::vector<double> middle;  ///< of two products: behind the first and its bias
-  std::vector<double> active;  ///< of two products: what the second reads
+  std::vector<double> output;         ///< (tokens, columns of the output)
+  std::vector<double> normed;         ///< (tokens, hidden), with a norm
+  std::vector<double> middle;         ///< of two products: behind the first and its bias
+  std::vector<double> active;         ///< of two products: what the second reads
+  std::vector<double> logits;         ///< (tokens, groups), of a router
+  std::vector<std::int64_t> choices;  ///< (tokens, top_k), those that were taken
+  std::int64_t refused = 0;           ///< tokens whose choices are not admissible
 };
 
 struct LayerBackward {
@@ -125,6 +143,8 @@ struct LayerBackward {
 
 /// So many rows make a result of theirs together, which depends on no other row's operands.
 [[nodiscard]] std::int64_t rows_of_one_result(const LayerForm& form);
+/// Rows that a tensor has for each token: as many as choices, or one.
+[[nodiscard]] std::int64_t rows_of_token(const LayerForm& form, Place place);
 
 /// Columns of what the layer makes.
 [[nodiscard]] std::int64_t output_columns(const LayerForm& form);

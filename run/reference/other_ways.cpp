@@ -17,7 +17,8 @@ constexpr std::size_t kMostEdges = 64;                         // of a part
 constexpr std::size_t kMostTurns = 8;                          // of a part
 constexpr std::int64_t kMostProducts = std::int64_t{1} << 30;  // of two numbers, a second or two
 
-Values part(const Values& of, std::int64_t at, std::int64_t parts) {
+template <typename T>
+std::vector<T> part(const std::vector<T>& of, std::int64_t at, std::int64_t parts) {
   const std::int64_t size = std::ssize(of) / parts;
   return {of.begin() + at * size, of.begin() + (at + 1) * size};
 }
@@ -45,6 +46,12 @@ struct PartLayer {
     const std::int64_t group = group_of(run.side, at);
     const LayerWeights& all = run.weights;
     form.tokens = rows_of_one_result(run.form);
+    side.choices = part(run.side.choices, at, parts);
+    if (run.grad_output != nullptr) grad_output = part(*run.grad_output, at, parts);
+    if (!run.side.choices.empty()) {  // a token and all the groups that it may choose
+      weights = all;
+      return;
+    }
     form.groups = 1;
     weights = {.norm_weight = all.norm_weight,
                .norm_bias = all.norm_bias,
@@ -55,7 +62,6 @@ struct PartLayer {
     if (!run.side.sizes.empty()) side.sizes = {1};
     side.probabilities = part(run.side.probabilities, at, parts);
     side.scales = part(run.side.scales, at, parts);
-    if (run.grad_output != nullptr) grad_output = part(*run.grad_output, at, parts);
   }
 
   [[nodiscard]] Values made(Edges& edges) const {
@@ -69,7 +75,8 @@ struct PartLayer {
   // So many numbers are multiplied to make it once.
   [[nodiscard]] std::int64_t products() const {
     const std::int64_t once =
-        form.tokens * (std::ssize(weights.first) + std::ssize(weights.second) +
+        form.tokens * ((std::ssize(weights.first) + std::ssize(weights.second)) / form.groups *
+                           rows_of_token(form, Place::First) +
                        2 * form.tokens * form.heads * form.head_dim);
     return grad_output.empty() ? once : 2 * once;
   }
@@ -174,8 +181,9 @@ std::vector<Edge> other_ways(const LayerRun& run, const std::vector<Edge>& known
     const auto [at, off_before] = errors[i];
     Settled start{.off = off_before};
     for (const Edge& edge : known) {
-      if (edge.row / rows == at)
-        start.other_way.push_back({edge.place, edge.row % rows, edge.column});
+      const std::int64_t of_part = rows * rows_of_token(run.form, edge.place);
+      if (edge.row / of_part == at)
+        start.other_way.push_back({edge.place, edge.row % of_part, edge.column});
     }
     const std::size_t before = start.other_way.size();
     const Settled end =
@@ -184,7 +192,8 @@ std::vector<Edge> other_ways(const LayerRun& run, const std::vector<Edge>& known
     off -= off_before - end.off;
     for (std::size_t e = before; e < end.other_way.size(); ++e) {
       const Edge& edge = end.other_way[e];
-      found.push_back({edge.place, at * rows + edge.row, edge.column});
+      const std::int64_t of_part = rows * rows_of_token(run.form, edge.place);
+      found.push_back({edge.place, at * of_part + edge.row, edge.column});
     }
   }
   if (off > allowed) return {};

@@ -419,6 +419,8 @@ class SampleOfStep {
         for (std::int64_t i = 0; i < slice.count; ++i) at.push_back(slice.first + i * slice.step);
       };
       switch (role) {
+        case Role::Router:  // no sample is taken of its layer
+          break;
         case Role::NormWeight:
         case Role::NormBias:
         case Role::SecondBias:

@@ -135,6 +135,7 @@ reference::LayerForm form_of(const LayerShape& shape) {
           .hidden = shape.hidden,
           .ffn = shape.ffn,
           .groups = shape.groups,
+          .top_k = shape.top_k,
           .heads = shape.heads,
           .kv_heads = shape.kv_heads,
           .head_dim = shape.head_dim,

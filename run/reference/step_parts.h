@@ -25,6 +25,8 @@ auto& of_role(Weights& weights, Role role) {
       return weights.norm_weight;
     case Role::NormBias:
       return weights.norm_bias;
+    case Role::Router:
+      return weights.router;
     case Role::First:
       return weights.first;
     case Role::FirstBias:

@@ -89,7 +89,10 @@ class Reference {
     const StepValues::Side& side = given_.sides[number][MicrobatchId(microbatch).index()];
     return {.sizes = side.sizes,
             .probabilities = widened(side.probabilities),
-            .scales = widened(side.scales)};
+            .scales = widened(side.scales),
+            .choices = stored_.choices.empty()
+                           ? std::vector<std::int64_t>()
+                           : stored_.choices[number][MicrobatchId(microbatch).index()]};
   }
 
   // Rows beyond the live ones become zero, since they stand for nothing.
@@ -163,6 +166,16 @@ class Reference {
     return {.values = saved.forward.output, .sizes = saved.forward.output, .from = number};
   }
 
+  void ask_choices(std::size_t number, std::int32_t microbatch) {
+    const std::int64_t refused = saved_[number][MicrobatchId(microbatch).index()].forward.refused;
+    const std::int64_t tokens = layers_.all()[number].shape.tokens;
+    result.handed_on.push_back(
+        {.layer = number,
+         .microbatch = microbatch,
+         .choices = true,
+         .error = static_cast<double>(refused) / static_cast<double>(tokens)});
+  }
+
   // Makes a layer's gradients of the one that was read.
   Handed backward_of(std::size_t number, std::int32_t microbatch) {
     const auto m = MicrobatchId(microbatch).index();
@@ -206,6 +219,7 @@ class Reference {
       saved_[number][m].input =
           read(number, microbatch, stored_.inputs[number][m], shape.hidden, std::move(made));
       made = forward_of(number, microbatch);
+      if (has_router(shape.kind)) ask_choices(number, microbatch);
     }
     return made;
   }

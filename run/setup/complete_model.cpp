@@ -18,6 +18,7 @@ namespace {
 constexpr std::int64_t kTokens = 8;
 constexpr std::int64_t kColumns = 16;
 constexpr std::int64_t kGroups = 4;
+constexpr std::int64_t kTopK = 2;
 constexpr std::int64_t kHeads = 4;
 constexpr std::int64_t kHeadColumns = 4;
 
@@ -115,6 +116,10 @@ class Completer {
     } else {
       take(shape.ffn, kColumns, "ffn");
     }
+    if (has_router(*module.kind)) {
+      take(shape.groups, std::max(kGroups, shape.top_k.value_or(1)), "groups");
+      take(shape.top_k, std::min(kTopK, *shape.groups), "top_k");
+    }
     if (is_grouped(*module.kind)) {
       take(shape.groups, kGroups, "groups");
       if (!module.splits) {
@@ -126,7 +131,7 @@ class Completer {
   }
 
   void complete_bytes(Module& module) {
-    if (is_made_of_modules(*module.kind)) return;
+    if (is_made_of_modules(*module.kind) && !has_router(*module.kind)) return;
     LayerShape shape = declared_shape(module);
     if (rough_bytes(shape) > kMostBytes) return;  // module_refusal() says so in words
     const Aliases aliases = declared_.plan.aliases.value_or(*aliases_of(module));

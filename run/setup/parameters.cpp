@@ -23,6 +23,7 @@ std::vector<ParameterForm> parameter_forms(const LayerShape& shape, bool single)
     add(Role::NormWeight, 1, 1, shape.hidden);
     add(Role::NormBias, 1, 1, shape.hidden);
   }
+  if (has_router(shape.kind)) add(Role::Router, 1, shape.groups, shape.hidden);
   add(Role::First, shape.groups, first_columns(shape), shape.hidden);
   if (shape.bias) add(Role::FirstBias, shape.groups, 1, first_columns(shape));
   if (has_two_weights(shape.kind)) {
@@ -44,7 +45,7 @@ struct WeightNames {
 
 WeightNames weights_of(ModuleKind kind) {
   if (is_attention(kind)) return {"qkv weight", "qkv bias", "output weight", "output bias"};
-  if (is_mlp(kind)) return {"fc1 weight", "fc1 bias", "fc2 weight", "fc2 bias"};
+  if (has_swiglu(kind)) return {"fc1 weight", "fc1 bias", "fc2 weight", "fc2 bias"};
   return {"weight", "bias", "", ""};
 }
 
@@ -56,6 +57,8 @@ std::string_view name_of(Role role, ModuleKind kind) {
       return "norm weight";
     case Role::NormBias:
       return "norm bias";
+    case Role::Router:
+      return has_router(kind) ? "router weight" : "";
     case Role::First:
       return weights_of(kind).first;
     case Role::FirstBias:

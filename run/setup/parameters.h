@@ -28,10 +28,19 @@
 namespace capo::run {
 
 /// Tells the parameters of a layer apart.
-enum class Role : std::uint8_t { NormWeight, NormBias, First, FirstBias, Second, SecondBias };
-inline constexpr std::size_t kRoles = 6;
-inline constexpr std::array kAllRoles{Role::NormWeight, Role::NormBias, Role::First,
-                                      Role::FirstBias,  Role::Second,   Role::SecondBias};
+enum class Role : std::uint8_t {
+  NormWeight,
+  NormBias,
+  Router,
+  First,
+  FirstBias,
+  Second,
+  SecondBias
+};
+inline constexpr std::size_t kRoles = 7;
+inline constexpr std::array kAllRoles{Role::NormWeight, Role::NormBias,  Role::Router,
+                                      Role::First,      Role::FirstBias, Role::Second,
+                                      Role::SecondBias};
 
 /// The name, shape and type of a parameter.
 struct ParameterForm {

@@ -36,14 +36,21 @@ Refusal missing(const Module& module) {
   } else if (!module.shape.ffn) {
     return lacks("ffn");
   }
-  if (is_grouped(*module.kind) && !module.shape.groups) return lacks("groups");
+  const bool router = has_router(*module.kind);
+  if ((router || is_grouped(*module.kind)) && !module.shape.groups) return lacks("groups");
+  if (router && !module.shape.top_k) return lacks("top_k");
   return std::nullopt;
 }
 
-// Every kv head is read by as many heads, and a microbatch is whole sequences.
+// Every kv head is read by as many heads, a microbatch is whole sequences, and a token chooses each
+// group once.
 Refusal uneven(const Module& module) {
-  if (!is_attention(*module.kind)) return std::nullopt;
   const ModuleShape& shape = module.shape;
+  if (has_router(*module.kind) && *shape.top_k > *shape.groups) {
+    return fmt::format("{} has {} groups, and top_k {} is more", named(module), *shape.groups,
+                       *shape.top_k);
+  }
+  if (!is_attention(*module.kind)) return std::nullopt;
   if (*shape.heads % *shape.kv_heads != 0) {
     return fmt::format("{} has {} heads, which is no multiple of its {} kv_heads", named(module),
                        *shape.heads, *shape.kv_heads);
@@ -57,10 +64,15 @@ Refusal uneven(const Module& module) {
 
 Refusal not_run(const Module& module) {
   if (!module.kind) return std::nullopt;
-  if (is_made_of_modules(*module.kind)) {
-    const bool whole = module.kind == ModuleKind::TransformerLayer;
-    return fmt::format("{} is a {}, and capo runs no {}: declare the modules that it is made of",
-                       named(module), name_of(*module.kind), whole ? "layer as a whole" : "router");
+  const bool router = has_router(*module.kind);
+  if (is_made_of_modules(*module.kind) && !router) {
+    return fmt::format(
+        "{} is a {}, and capo runs no layer as a whole: declare the modules that it is made of",
+        named(module), name_of(*module.kind));
+  }
+  if (router && module.flags.bias) {
+    return fmt::format("{} has biases, and capo runs no biases of experts behind a router",
+                       named(module));
   }
   if (module.flags.scale_bias && module.kind != ModuleKind::GroupedLinearOp) {
     return fmt::format("{} scales its bias, which only a grouped-linear-op does", named(module));
@@ -114,7 +126,7 @@ bool makes_bias_with_backward(const PlannedStep& step, const Module& module) {
 
 // After a norm, and between the products of an MLP, W reads what forward made.
 Refusal wrong_alias(const Module& module, const LayerFacts& facts) {
-  const bool made = is_mlp(*module.kind) || has_norm(*module.kind);
+  const bool made = has_swiglu(*module.kind) || has_norm(*module.kind);
   if (!made || !facts.aliases.input) return std::nullopt;
   return fmt::format(
       "{}: what its weight gradient reads is no alias of its input, as the plan has it, but what "
@@ -196,7 +208,8 @@ Result<StepLayers, std::string> StepLayers::of(const PlannedStep& step) {
         if (auto why = too_small(module, layer.shape, facts)) return *why;
         layers.all_grouped_ = layers.all_grouped_ && layer.shape.grouped;
         for (ParameterForm& form : parameter_forms(layer.shape, module.flags.single_weight)) {
-          const bool weight = form.role == Role::First || form.role == Role::Second;
+          const bool weight =
+              form.role == Role::First || form.role == Role::Second || form.role == Role::Router;
           if (form.role == Role::FirstBias || form.role == Role::SecondBias) {
             form.single = module.flags.single_bias;
           }
@@ -257,9 +270,12 @@ ParameterCells cells_of(const StepLayer& layer, Role role, gradients::Contract w
     const bool delayed = delays && !with_backward;
     flags.delay_wgrad = delayed;
     // TransformerEngine's basic operation has no W; capo's has, and it is that of a linear.
-    const ModuleKind kind = delayed && layer.shape.kind == ModuleKind::BasicLinearOp
-                                ? ModuleKind::Linear
-                                : layer.shape.kind;
+    const bool linear =
+        role == Role::Router || (delayed && layer.shape.kind == ModuleKind::BasicLinearOp);
+    // Experts behind a router are a grouped linear each, and the router is a linear.
+    const ModuleKind kind = linear                         ? ModuleKind::Linear
+                            : has_router(layer.shape.kind) ? ModuleKind::GroupedLinear
+                                                           : layer.shape.kind;
     const auto found =
         bias ? bias_contract(kind, flags, whose) : contract_under(kind, flags, whose);
     CAPO_ASSERT(found.has_value(), "kinds without a contract are refused before");

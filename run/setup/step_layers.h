@@ -30,7 +30,8 @@ struct StepLayer {
   bool bias_with_backward = false;  ///< B makes the bias gradient, even if W is delayed
   bool sizes_in_input = false;      ///< group sizes are in the static input, after its rows
   std::array<std::uint32_t, kRoles> parameter{kNoParameter, kNoParameter, kNoParameter,
-                                              kNoParameter, kNoParameter, kNoParameter};
+                                              kNoParameter, kNoParameter, kNoParameter,
+                                              kNoParameter};
 };
 
 class StepLayers {

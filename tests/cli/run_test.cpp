@@ -387,6 +387,12 @@ TEST(RunCommand, AnAttentionThatDoesNotComeOutEvenIsRefusedAtItsPlace) {
       << outcome.err;
 }
 
+TEST(RunCommand, ARouterWithItsExpertsRunsAsTyped) {
+  const Outcome outcome = run_capo({"run", "--order", kSound, "--modules", "moe-layer"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("top_k 2"), std::string::npos) << outcome.out;
+}
+
 TEST(RunCommand, ATransformerLayerIsRefusedWithAReason) {
   const Outcome outcome = run_capo({"run", "--order", kSound, "--modules", "transformer-layer"});
   EXPECT_EQ(outcome.exit_code, 1);

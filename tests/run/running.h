@@ -26,12 +26,12 @@
 
 namespace capo::run {
 
-/// Every kind that capo runs: those of the contract's columns, TE's basic operation, and
-/// attention.
-inline constexpr std::array kRunKinds{ModuleKind::Linear,          ModuleKind::LayerNormLinear,
-                                      ModuleKind::LayerNormMlp,    ModuleKind::GroupedLinear,
-                                      ModuleKind::GroupedLinearOp, ModuleKind::GroupedMlp,
-                                      ModuleKind::BasicLinearOp,   ModuleKind::Attention};
+/// Every kind that capo runs: those of the contract's columns, TE's basic operation, attention, and
+/// a layer of experts.
+inline constexpr std::array kRunKinds{
+    ModuleKind::Linear,        ModuleKind::LayerNormLinear, ModuleKind::LayerNormMlp,
+    ModuleKind::GroupedLinear, ModuleKind::GroupedLinearOp, ModuleKind::GroupedMlp,
+    ModuleKind::BasicLinearOp, ModuleKind::Attention,       ModuleKind::MoeLayer};
 
 inline constexpr std::array kGranularities{Granularity::PerAction, Granularity::PerStep};
 
@@ -43,7 +43,8 @@ inline Input typed(std::string text, const LoadOptions& options = {}) {
 }
 
 /// A module of 8 rows and 16 columns, whose gradients are fused as in every run that people do; an
-/// attention has two sequences, and two heads for each of two kv heads.
+/// attention has two sequences, and two heads for each of two kv heads, and a router chooses two of
+/// three groups.
 inline Module small(ModuleKind kind) {
   Module module{.name = std::string(name_of(kind)), .kind = kind, .dtype = DataType::Bf16};
   module.shape = {.tokens = 8, .hidden = 16};
@@ -54,6 +55,10 @@ inline Module small(ModuleKind kind) {
     module.shape.sequence = 4;
   } else {
     module.shape.ffn = 16;
+  }
+  if (has_router(kind)) {
+    module.shape.groups = 3;
+    module.shape.top_k = 2;
   }
   if (is_grouped(kind)) {
     module.shape.groups = 3;

@@ -49,6 +49,7 @@ TEST(ModelText, HasEverythingThatIsDeclared) {
                 .hidden = 2,
                 .ffn = 3,
                 .groups = 4,
+                .top_k = 7,
                 .heads = 6,
                 .kv_heads = 3,
                 .head_dim = 5,

@@ -40,7 +40,10 @@ TEST(ModuleKinds, AreMadeUpInOneWayOfFour) {
                      static_cast<int>(is_attention(kind)) +
                      static_cast<int>(is_made_of_modules(kind));
     EXPECT_EQ(ways, 1) << name_of(kind);
-    EXPECT_EQ(has_two_weights(kind), is_mlp(kind) || is_attention(kind)) << name_of(kind);
+    EXPECT_EQ(has_two_weights(kind), is_mlp(kind) || is_attention(kind) || has_router(kind))
+        << name_of(kind);
+    // Whoever is given sizes does not choose them.
+    EXPECT_FALSE(has_router(kind) && is_grouped(kind)) << name_of(kind);
   }
   EXPECT_TRUE(is_attention(ModuleKind::Attention));
 }

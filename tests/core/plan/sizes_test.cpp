@@ -77,6 +77,18 @@ TEST(Sizes, OfAnMlpOrLayerComeOutAsWideAsTheyGoInAndKeepWhatIsDeclared) {
   }
 }
 
+// W takes memory for a row of each choice, wherever it finds the gradient; a whole backward has
+// none.
+TEST(Sizes, OfARouterHaveRoomToSortTheGradient) {
+  Module module = module_of(ModuleKind::MoeLayer, DataType::Bf16);
+  module.bytes.activations = 34;
+  module.shape.top_k = 3;
+  for (const Aliases& aliases : {Aliases{.grad_output = true}, kCopies}) {
+    EXPECT_EQ((*buffer_bytes(module, aliases))[6], 3 * 1024 * kKiB);
+    EXPECT_EQ((*buffer_bytes(module, aliases, false))[6], 0);
+  }
+}
+
 // Normed rows, or a copy of the input, what is before and after SwiGLU, and four bytes a row.
 TEST(Sizes, OfAnMlpFollowFromItsShape) {
   const auto kept = [](ModuleKind kind, DataType type, bool high_precision = false) {

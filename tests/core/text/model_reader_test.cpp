@@ -136,6 +136,15 @@ TEST(ModelReader, ReadsTheHeadsOfAnAttention) {
             5);
 }
 
+TEST(ModelReader, ReadsHowManyGroupsATokenChooses) {
+  const Model model = read(R"({"modules": {"moe": {"kind": "moe-layer", "shape": {
+      "tokens": 12, "hidden": 5, "ffn": 6, "groups": 7, "top_k": 2}}}})");
+  EXPECT_EQ(model.modules.list.at(0),
+            (Module{.name = "moe",
+                    .kind = ModuleKind::MoeLayer,
+                    .shape = {.tokens = 12, .hidden = 5, .ffn = 6, .groups = 7, .top_k = 2}}));
+}
+
 TEST(ModelReader, ReadsEachFlagOfAModuleIntoItsOwnMember) {
   const std::vector<std::pair<std::string, bool ModuleFlags::*>> members{
       {"delay_wgrad", &ModuleFlags::delay_wgrad},

@@ -190,6 +190,7 @@ TEST(ModelRefusals, OfModules) {
        "`shape.ffn` must be at most 2147483647", ""},
       {R"({"modules":{"a":{"shape":{"groups":<<8.0>>}}}})",
        "`shape.groups` is a float, not a whole number", ""},
+      {R"({"modules":{"a":{"shape":{"top_k":<<0>>}}}})", "`shape.top_k` must be at least 1", ""},
       {R"({"modules":{"a":{"shape":{"heads":<<0>>}}}})", "`shape.heads` must be at least 1", ""},
       {R"({"modules":{"a":{"shape":{"kv_heads":<<0>>}}}})", "`shape.kv_heads` must be at least 1",
        ""},

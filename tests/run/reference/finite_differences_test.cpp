@@ -64,7 +64,15 @@ std::vector<Case> all_cases() {
     cases.push_back(case_of(kind, "_with_rows_beyond", {0, 1, 2}));
     cases.push_back(case_of(kind, "_without_rows", {0, 0, 0}));
   }
+  Case routed = case_of(ModuleKind::MoeLayer, "");
+  routed.form.groups = 3;
+  for (const std::int64_t top_k : {1, 2, 3}) {
+    routed.name = "moe_layer_of_" + std::to_string(top_k);
+    routed.form.top_k = top_k;
+    cases.push_back(routed);
+  }
   for (std::size_t i = 0, without_bias = cases.size(); i < without_bias; ++i) {
+    if (cases[i].form.kind == ModuleKind::MoeLayer) continue;  // has none
     Case biased = cases[i];
     biased.name += "_biased";
     biased.form.bias = true;
@@ -97,11 +105,12 @@ Layer layer_of(const Case& of, DataType type) {
   Layer layer{.form = of.form, .side = {.sizes = of.sizes}};
   LayerForm& form = layer.form;
   form.type = type;
+  const bool routed = form.kind == ModuleKind::MoeLayer;
   const bool norm =
-      form.kind == ModuleKind::LayerNormLinear || form.kind == ModuleKind::LayerNormMlp;
+      routed || form.kind == ModuleKind::LayerNormLinear || form.kind == ModuleKind::LayerNormMlp;
   const bool attention = form.kind == ModuleKind::Attention;
-  const bool two =
-      attention || form.kind == ModuleKind::LayerNormMlp || form.kind == ModuleKind::GroupedMlp;
+  const bool two = attention || routed || form.kind == ModuleKind::LayerNormMlp ||
+                   form.kind == ModuleKind::GroupedMlp;
   const std::int64_t between = attention ? form.heads * form.head_dim : form.ffn;
   const std::int64_t qkv = (form.heads + 2 * form.kv_heads) * form.head_dim;
   const std::int64_t out = attention ? qkv : two ? 2 * form.ffn : form.ffn;
@@ -109,6 +118,7 @@ Layer layer_of(const Case& of, DataType type) {
     layer.weights.norm_weight = values(form.hidden, type);
     layer.weights.norm_bias = values(form.hidden, type);
   }
+  if (routed) layer.weights.router = values(form.groups * form.hidden, type);
   layer.weights.first = values(form.groups * out * form.hidden, type);
   if (form.bias) layer.weights.first_bias = values(form.groups * out, type);
   if (two) layer.weights.second = values(form.groups * form.hidden * between, type);
@@ -159,11 +169,9 @@ TEST_P(LayerGradients, EveryGradientIsTheSlopeOfTheLoss) {
   const Layer layer = layer_of(GetParam(), DataType::Fp32);
   const LayerBackward result = backward_of(layer, Rounding::Exact);
   const std::pair<const char*, Values LayerWeights::*> weights[] = {
-      {"norm_weight", &LayerWeights::norm_weight},
-      {"norm_bias", &LayerWeights::norm_bias},
-      {"first", &LayerWeights::first},
-      {"first_bias", &LayerWeights::first_bias},
-      {"second", &LayerWeights::second},
+      {"norm_weight", &LayerWeights::norm_weight}, {"norm_bias", &LayerWeights::norm_bias},
+      {"router", &LayerWeights::router},           {"first", &LayerWeights::first},
+      {"first_bias", &LayerWeights::first_bias},   {"second", &LayerWeights::second},
       {"second_bias", &LayerWeights::second_bias}};
   for (const auto& [name, member] : weights) {
     SCOPED_TRACE(name);
@@ -194,9 +202,11 @@ TEST_P(LayerGradients, AHalfThatIsWantedIsThatOfTheWhole) {
   EXPECT_EQ(input.grads.norm_weight, whole.grads.norm_weight);
   EXPECT_EQ(input.grads.norm_bias, whole.grads.norm_bias);
   EXPECT_TRUE(input.grads.first.empty() && input.grads.second.empty());
+  EXPECT_TRUE(input.grads.router.empty());
   EXPECT_TRUE(input.grads.first_bias.empty() && input.grads.second_bias.empty());
   const LayerBackward weights = half(Wanted::WeightGradients);
   EXPECT_EQ(weights.grads.first, whole.grads.first);
+  EXPECT_EQ(weights.grads.router, whole.grads.router);
   EXPECT_EQ(weights.grads.first_bias, whole.grads.first_bias);
   EXPECT_EQ(weights.grads.second, whole.grads.second);
   EXPECT_EQ(weights.grads.second_bias, whole.grads.second_bias);
@@ -214,7 +224,7 @@ TEST_P(LayerGradients, WhatIsStoredIsOfItsType) {
     const LayerForward there = forward_of(layer, Rounding::AsStored);
     const LayerBackward back = backward_of(layer, Rounding::AsStored);
     for (const Values& values :
-         {there.output, there.normed, there.middle, there.active, back.grad_input}) {
+         {there.output, there.normed, there.logits, there.middle, there.active, back.grad_input}) {
       expect_all_are_of(type, values);
     }
     expect_all_are_of(DataType::Fp32, back.grad_probabilities);

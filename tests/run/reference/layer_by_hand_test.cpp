@@ -244,5 +244,61 @@ TEST(LayerByHand, WhatDoesNotFitItsFormIsRefused) {
   EXPECT_THROW(run(grouped, {.first = {1, 1}}, {.sizes = {-1, 2}}), InternalError);
 }
 
+// One token of one column: its norm is its bias, 1, so that the logits are the router's weights.
+LayerForm routed(DataType type) {
+  return {.kind = ModuleKind::MoeLayer,
+          .type = type,
+          .tokens = 1,
+          .hidden = 1,
+          .ffn = 1,
+          .groups = 3,
+          .top_k = 2};
+}
+
+LayerWeights experts(const Values& router) {
+  return {.norm_weight = {7},
+          .norm_bias = {1},
+          .router = router,
+          .first = {kLog3, 4, kLog3, 40, kLog3, 400},
+          .second = {1, 1, 1}};
+}
+
+// silu(log 3) is 3/4 of log 3. Shares of 1/4, 1/4 and 1/2; the token itself is added.
+TEST(LayerByHand, ATokenIsTheSumOfItsExpertsByProbability) {
+  const LayerWeights weights = experts({0, 0, std::log(2.0)});
+  const LayerForward there = forward(routed(DataType::Fp32), weights, {}, {5}, Rounding::Exact);
+  EXPECT_EQ(there.choices, (std::vector<std::int64_t>{2, 0}));
+  expect_near(there.output, {5 + 0.75 * kLog3 * (400 * 0.5 + 4 * 0.25)});
+  const LayerBackward back =
+      backward(routed(DataType::Fp32), weights, {}, {5}, there, {1}, Rounding::Exact);
+  expect_near(back.grads.second, {0.25 * 3 * kLog3, 0, 0.5 * 300 * kLog3});
+  // The probabilities' gradients are 3 log 3 and 300 log 3; their mean by share is 150.75 log 3.
+  expect_near(back.grads.router,
+              {0.25 * (3 - 150.75) * kLog3, 0.25 * -150.75 * kLog3, 0.5 * (300 - 150.75) * kLog3});
+}
+
+std::int64_t refused(const Values& router, const std::vector<std::int64_t>& choices) {
+  return forward(routed(DataType::Bf16), experts(router), {.choices = choices}, {5},
+                 Rounding::AsStored)
+      .refused;
+}
+
+TEST(LayerByHand, ChoicesOfARunAreAdmissibleIfLogitsNearbyLeadToThem) {
+  EXPECT_EQ(refused({1, 2, 3}, {2, 1}), 0);
+  EXPECT_EQ(refused({1, 2, 3}, {1, 2}), 1) << "in another order";
+  EXPECT_EQ(refused({1, 2, 3}, {2, 0}), 1);
+  EXPECT_EQ(refused({1, 2, 3}, {2, 2}), 1) << "twice the same";
+  EXPECT_EQ(refused({1, 2, 3}, {3, 2}), 1) << "no group";
+  EXPECT_EQ(refused({1, 3, 3}, {1, 2}), 0);
+  EXPECT_EQ(refused({1, 3, 3}, {2, 1}), 1) << "of equal ones the lower comes first";
+  // Halfway between two numbers of bf16 either may be stored; just beside, only one may.
+  const double half = 1 + std::ldexp(1, -8);
+  EXPECT_EQ(refused({half, 1, 0}, {0, 1}), 0);
+  EXPECT_EQ(refused({1, half, 0}, {0, 1}), 0);
+  EXPECT_EQ(refused({1, half, 0}, {1, 0}), 0);
+  EXPECT_EQ(refused({1, half + std::ldexp(1, -16), 0}, {0, 1}), 1);
+  EXPECT_EQ(refused({1, half - std::ldexp(1, -16), 0}, {1, 0}), 1);
+}
+
 }  // namespace
 }  // namespace capo::run::reference

@@ -200,6 +200,19 @@ TEST(CompleteModel, EveryLayerOfEveryChunkAndRankHasItsModule) {
   EXPECT_EQ(of(model, 2, 1, 1).kind, ModuleKind::LayerNormLinear);
 }
 
+// Whoever chooses more groups than usual has as many, and whoever has one chooses it.
+TEST(CompleteModel, ARouterChoosesTwoOfFourGroups) {
+  const auto shape_with = [](const ModuleShape& declared) {
+    Module moe{.name = "moe", .kind = ModuleKind::MoeLayer, .shape = declared};
+    return of(complete("[1, -1]", of_module(moe)), 1).shape;
+  };
+  EXPECT_EQ(shape_with({}),
+            (ModuleShape{.tokens = 8, .hidden = 16, .ffn = 16, .groups = 4, .top_k = 2}));
+  EXPECT_EQ(shape_with({.top_k = 6}).groups, 6);
+  EXPECT_EQ(shape_with({.groups = 1}).top_k, 1);
+  EXPECT_EQ(shape_with({.groups = 9}).top_k, 2);
+}
+
 TEST(CompleteModel, WhatFollowsFromAConfigurationIsNotWhatARunKeeps) {
   Module module{.name = "m", .kind = ModuleKind::LayerNormMlp};
   module.derived = {.activations = 1, .operands = 1};

@@ -36,7 +36,7 @@ LayerShape shape_of(ModuleKind kind, bool bias = false) {
           .tokens = 5,
           .hidden = 8,
           .ffn = 12,
-          .groups = is_grouped(kind) ? 4 : 1,
+          .groups = is_grouped(kind) || has_router(kind) ? 4 : 1,
           .heads = 6,
           .kv_heads = 2,
           .head_dim = 3,
@@ -54,6 +54,14 @@ TEST(ParameterForms, ANormHasTwoOfTheInputsColumns) {
   EXPECT_EQ(lines(shape_of(ModuleKind::LayerNormLinear, true)),
             (Lines{"norm weight 1 x 8, rows of 8", "norm bias 1 x 8, rows of 8",
                    "weight 1 x 96, rows of 8", "bias 1 x 12, rows of 12"}));
+}
+
+// A router's weight makes a logit of each group.
+TEST(ParameterForms, ARouterStandsBetweenANormAndExperts) {
+  EXPECT_EQ(lines(shape_of(ModuleKind::MoeLayer)),
+            (Lines{"norm weight 1 x 8, rows of 8", "norm bias 1 x 8, rows of 8",
+                   "router weight 1 x 32, rows of 8", "fc1 weight 4 x 192, rows of 8",
+                   "fc2 weight 4 x 96, rows of 12"}));
 }
 
 // The first product makes the gate and what it is multiplied with: twice 12 columns.
@@ -94,9 +102,10 @@ TEST(ParameterForms, HaveTheTypeOfTheLayerAndLieAsTheyAreTold) {
 
 TEST(ParameterForms, EachRoleHasItsName) {
   std::set<std::string> names;
-  for (const Role role : kAllRoles) names.emplace(name_of(role, ModuleKind::GroupedMlp));
-  EXPECT_EQ(names, (std::set<std::string>{"norm weight", "norm bias", "fc1 weight", "fc1 bias",
-                                          "fc2 weight", "fc2 bias"}));
+  for (const Role role : kAllRoles) names.emplace(name_of(role, ModuleKind::MoeLayer));
+  EXPECT_EQ(names, (std::set<std::string>{"norm weight", "norm bias", "router weight", "fc1 weight",
+                                          "fc1 bias", "fc2 weight", "fc2 bias"}));
+  EXPECT_EQ(name_of(Role::Router, ModuleKind::GroupedMlp), "");
 }
 
 ParameterForm grouped_form(bool single) {

@@ -115,10 +115,26 @@ TEST(StepLayersRefusals, ATransformerLayerIsMadeOfModules) {
   EXPECT_EQ(refusal_of(module),
             "module `experts` is a transformer-layer, and capo runs no layer as a whole: "
             "declare the modules that it is made of");
+}
+
+TEST(StepLayersRefusals, ARouterChoosesAmongTheGroupsThatThereAre) {
+  Module module = declared();
   module.kind = ModuleKind::MoeLayer;
+  module.splits.reset();
+  module.flags.bias = false;
+  module.bytes.activations = 1 << 20;
+  EXPECT_EQ(refusal_of(module), "module `experts` does not say its top_k");
+  module.shape.top_k = *module.shape.groups;
+  EXPECT_EQ(refusal_of(module), "");
+  ++*module.shape.top_k;
+  EXPECT_EQ(refusal_of(module), "module `experts` has 3 groups, and top_k 4 is more");
+  module.shape.top_k = 1;
+  module.flags.bias = true;
   EXPECT_EQ(refusal_of(module),
-            "module `experts` is a moe-layer, and capo runs no router: declare the modules that it "
-            "is made of");
+            "module `experts` has biases, and capo runs no biases of experts behind a router");
+  module.flags.bias = false;
+  module.shape.groups.reset();
+  EXPECT_EQ(refusal_of(module), "module `experts` does not say its groups");
 }
 
 TEST(StepLayersRefusals, Fp8IsRunAsBf16AndRefusedByNobody) {

@@ -35,7 +35,7 @@ std::vector<Variant> variants() {
       if (type == DataType::Fp32 && is_grouped(kind)) continue;  // cannot be captured
       Module module = small(kind);
       module.dtype = type;
-      module.flags.bias = type == DataType::Fp16;
+      module.flags.bias = type == DataType::Fp16 && !has_router(kind);
       module.flags.fuse_wgrad_accumulation = type != DataType::Fp16;
       module.flags.grad_added_to_main_grad = type == DataType::Bf16;
       if (is_grouped(kind)) {

@@ -81,7 +81,7 @@ void each_run(Visit visit) {
 }
 
 std::size_t weights_of(ModuleKind kind) {
-  return has_two_weights(kind) ? 2 : 1;
+  return has_router(kind) ? 3 : has_two_weights(kind) ? 2 : 1;
 }
 
 // Not counting those of probabilities, which there are in any case.
@@ -124,7 +124,7 @@ TEST(PartialGradients, AFrozenWeightHasNoProductOfItsOwn) {
     EXPECT_EQ(inputs_of(ran.report), 2U);
     for (const TensorReport& tensor : ran.report.parameters) {
       const bool frozen = tensor.name.ends_with(is_attention(kind) ? "qkv weight"
-                                                : is_mlp(kind)     ? "fc1 weight"
+                                                : has_swiglu(kind) ? "fc1 weight"
                                                                    : ": weight");
       EXPECT_EQ(tensor.ascending_error.has_value(), !frozen) << tensor.name;
     }

@@ -25,7 +25,7 @@ constexpr const char* kWhole = "[1, 1, -1, -1]";
 constexpr const char* kDelayed = "[1, 1, -1, -1.5, -1, -1.5]";
 
 std::string weight_of(ModuleKind kind) {
-  const char* name = is_attention(kind) ? "qkv weight" : is_mlp(kind) ? "fc1 weight" : "weight";
+  const char* name = is_attention(kind) ? "qkv weight" : has_swiglu(kind) ? "fc1 weight" : "weight";
   return fmt::format("layer 0 of chunk 1 of rank 0: {}", name);
 }
 
@@ -116,7 +116,7 @@ using Names = std::vector<const char*>;
 
 void expect_asked_for(ModuleKind kind, const Names& names) {
   Module module = small(kind);
-  module.flags.bias = true;
+  module.flags.bias = !has_router(kind);
   for (const char* name : names) {
     const std::string parameter = fmt::format("layer 0 of chunk 1 of rank 0: {}", name);
     RunOptions options{.replays = 0};
@@ -127,11 +127,13 @@ void expect_asked_for(ModuleKind kind, const Names& names) {
   }
 }
 
-TEST(SavedTensors, EveryParameterOfAKindWithTwoWeightsIsAskedFor) {
+TEST(SavedTensors, EveryParameterOfAKindWithSeveralWeightsIsAskedFor) {
   expect_asked_for(ModuleKind::LayerNormMlp, {"norm weight", "norm bias", "fc1 weight", "fc1 bias",
                                               "fc2 weight", "fc2 bias"});
   expect_asked_for(ModuleKind::Attention,
                    {"qkv weight", "qkv bias", "output weight", "output bias"});
+  expect_asked_for(ModuleKind::MoeLayer,
+                   {"norm weight", "norm bias", "router weight", "fc1 weight", "fc2 weight"});
 }
 
 // Nobody owes a frozen weight anything.
@@ -162,7 +164,7 @@ TEST(SavedTensors, TensorsThatComeBackElsewhereLeaveGradientsWhereTheyBelong) {
       for (const bool bias : {false, true}) {
         SCOPED_TRACE(fmt::format("{} {}", capo::name_of(kind), order));
         Module module = small(kind);
-        module.flags.bias = bias;
+        module.flags.bias = bias && !has_router(kind);
         const VerifiedPlan plan = verified(typed(order), every_layer(module));
         const RunReport usual = report_of(plan, {.replays = 0});
         RunOptions options{.replays = 0};
