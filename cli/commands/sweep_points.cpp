@@ -10,6 +10,7 @@
 #include "core/base/assert.h"
 #include "optimise/bounds.h"
 #include "optimise/search.h"
+#include "sim/report.h"
 #include "sim/simulation.h"
 
 #include <fmt/format.h>

@@ -5,7 +5,6 @@
 #include "cli/options/files.h"
 #include "core/base/index.h"
 #include "core/timeline/table.h"
-#include "sim/report.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -90,7 +90,8 @@ class Scale {
   [[nodiscard]] std::vector<double> marks() const {
     const double step = step_of(most_ - least_);
     std::vector<double> values;
-    for (double k = std::ceil(least_ / step); k * step <= most_; ++k) values.push_back(k * step);
+    const double first = std::ceil(least_ / step);
+    for (int k = 0; (first + k) * step <= most_; ++k) values.push_back((first + k) * step);
     return values;
   }
 
@@ -345,7 +346,8 @@ class TradeOffPanel {
     const double width = width_of(point.name);
     const double x = x_.at(point.x);
     const double y = y_.at(point.y);
-    for (double away = 0; away < 200; away += kPrint + 1) {
+    for (int line = 0; line < 16; ++line) {
+      const double away = line * (kPrint + 1);
       for (const double side : {1.0, -1.0}) {
         for (const double drop : {away, -away}) {
           const double left = side > 0 ? x + 8 : x - 8 - width;
