@@ -160,7 +160,7 @@ class Search {
     const std::vector<Rules> settings = rule_settings(problem_);
     try_rules(settings.front());
     try_starts(starts());
-    if (options_.better_bound && !proved()) bound_ = std::max(bound_, options_.better_bound());
+    if (options_.better_bound) bound_ = std::max(bound_, options_.better_bound());
     const auto rules = compared(settings);
     if (best_.orders.empty()) return std::nullopt;
     const auto shorter = shortened(problem_, short_step());

@@ -35,7 +35,7 @@ json optimised(const std::string& flags) {
 
 // Its best order is not proved to be the best.
 const std::string kTight =
-    "--ranks 8 --microbatches 16 --cost f=10,b=16,w=4,comm=3 --memory 6 --time 10m";
+    "--ranks 8 --microbatches 16 --cost f=5,b=6,w=4 --memory 4 --time 10m";
 
 void expect_not_searched(const std::string& flags, const std::string& words) {
   const Outcome outcome = run_optimise(flags);
@@ -78,9 +78,9 @@ TEST(Optimise, TellsHowPublishedSchedulesCompareUnderTheSameMemory) {
   }
   EXPECT_TRUE(exceeds);
   EXPECT_LT(printed["makespan"], best) << "of the same placement";
-  EXPECT_NEAR(printed["makespan"], printed["lower_bound"]["makespan"], 1e-6);
-  EXPECT_LE(*std::max_element(printed["peak_memory"].begin(), printed["peak_memory"].end()), 6.0);
-  EXPECT_EQ(printed["ended"], "proof");
+  EXPECT_GE(printed["makespan"], printed["lower_bound"]["makespan"]);
+  EXPECT_LE(*std::max_element(printed["peak_memory"].begin(), printed["peak_memory"].end()), 4.0);
+  EXPECT_EQ(printed["ended"], "moves");
 }
 
 // Whatever the number of threads, as long as the moves end it and not the clock.
