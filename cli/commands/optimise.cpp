@@ -277,7 +277,8 @@ Made megatrons(const Problem& problem, const SimulationOptions& options,
                const optimise::SearchOptions& how, const Limits& limits) {
   auto made = best_of_megatron(problem, options, how.objective, limits);
   if (!made) return made.error();
-  const bool best = optimise::reaches(value_of(made->found.figures, how.objective), how.bound);
+  const double bound = how.better_bound ? how.better_bound() : how.bound;
+  const bool best = optimise::reaches(value_of(made->found.figures, how.objective), bound);
   made->found.ended = best ? optimise::Ended::Proof : optimise::Ended::Budget;
   return std::optional(*std::move(made));
 }

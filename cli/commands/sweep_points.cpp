@@ -224,7 +224,7 @@ Result<Schedule, NotMade> searched(const SweepPoint& point, const SweepRequest& 
   const auto problem = optimise::problem_of(frame, options_of(point, request));
   if (!problem) return NotMade{problem.error()};
   if (auto why = optimise::why_impossible(*problem)) return NotMade{*std::move(why)};
-  const optimise::LowerBounds bounds = optimise::lower_bounds(*problem);
+  const optimise::LowerBounds bounds = optimise::lower_bounds(*problem, 8 * request.moves);
   const bool of_span = request.sort == SortBy::Span;
   const auto found = optimise::search(
       *problem, [&] { return starts_of(*problem, point, request); },
