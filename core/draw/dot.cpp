@@ -3,7 +3,6 @@
 
 #include "core/base/assert.h"
 #include "core/draw/drawing.h"
-#include "core/draw/reduction.h"
 #include "core/text/action_token.h"
 
 #include <fmt/format.h>

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace capo {
@@ -57,5 +58,13 @@ struct Drawing {
 /// The drawing as DOT with all places, so that Graphviz has nothing to lay out. Rows go on in a
 /// next line after so many columns; 0: so many that the page is a bit wider than high.
 [[nodiscard]] std::string dot_text(const Drawing& drawing, std::size_t columns);
+
+/// Two nodes, the first of which comes before the second.
+using DrawnEdge = std::pair<std::uint32_t, std::uint32_t>;
+
+/// Leaves out the edges that a path of others says already (reduction.cpp). Nodes are below
+/// `nodes`; the result is sorted and holds no edge twice.
+[[nodiscard]] std::vector<DrawnEdge> transitively_reduced(std::vector<DrawnEdge> edges,
+                                                          std::uint32_t nodes);
 
 }  // namespace capo

@@ -3,7 +3,6 @@
 #include "core/base/assert.h"
 #include "core/base/index.h"
 #include "core/frameworks/te/reuse.h"
-#include "core/frameworks/te/warm_up.h"
 #include "core/rules/given_plan.h"
 
 #include <algorithm>

@@ -38,7 +38,9 @@
 #include "core/plan/plan.h"
 #include "core/plan/work.h"
 
+#include <cstdint>
 #include <span>
+#include <vector>
 
 namespace capo {
 
@@ -49,5 +51,17 @@ namespace capo {
 
 /// Whether the reuse of buffers could hurt the order of one rank, told without a plan.
 [[nodiscard]] bool te_could_hurt(const RankOrder& rank);
+
+/// The memory of TransformerEngine's passes before capture, which are gone by then (warm_up.cpp).
+struct WarmUp {
+  std::int64_t most = 0;    ///< bytes, or units if sizes are not declared
+  std::uint32_t entry = 0;  ///< the first entry of the order at which so much is there
+};
+
+/// `static_inputs` are the bytes of the sample inputs; `work` is in the order of capture; outputs
+/// that are kept stay to the end of the pass.
+[[nodiscard]] WarmUp warm_up_of(const BufferTable& table, std::int32_t rank,
+                                std::span<const Work> work, std::int64_t static_inputs,
+                                bool keeps_outputs);
 
 }  // namespace capo

@@ -1,4 +1,18 @@
-#include "core/frameworks/te/warm_up.h"
+// TransformerEngine's passes before capture take memory: eager execution of the order, on memory
+// that is given back before the first graph is captured.
+//
+//   [1, 1, -1, -1]     two outputs at once, and at a backward its gradients
+//
+// All sample inputs are there from the beginning, as many as there are static inputs. A forward
+// leaves its output and what it keeps for the backward; a backward has its incoming gradient, its
+// grad input and, if the weight gradient is delayed, the operands of that, which runs at once: an
+// order's weight gradients are left out. Then what was kept goes, and the output with it, but that
+// up to 2.19 outputs stayed to the end of the pass (`keeps_outputs`), which is more than is there
+// at capture. The scratch of a weight gradient is left out, as workspaces are everywhere. It is
+// read off graph.py, lines 523 to 672 (2.19) and 656 to 689 (2.20.2). Tested by warm_up_test.cpp
+// and, against the oracle, by tests/exhaustive/declared.cpp.
+
+#include "core/frameworks/te/reuse.h"
 
 #include "core/base/index.h"
 #include "core/plan/accesses.h"

@@ -1,4 +1,4 @@
-#include "core/draw/reduction.h"
+#include "core/draw/drawing.h"
 
 #include <gtest/gtest.h>
 

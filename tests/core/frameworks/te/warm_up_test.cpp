@@ -1,7 +1,7 @@
 // The passes before capture, on orders that one can follow by hand, take memory. The module's input
 // has 1 byte, its output 10; it keeps 100 for the backward and leaves 1000 for the weight gradient.
 
-#include "core/frameworks/te/warm_up.h"
+#include "core/frameworks/te/reuse.h"
 #include "tests/core/graph/order_text.h"
 #include "tests/core/plan/planned.h"
 
