@@ -1,7 +1,7 @@
 // Measures the evaluator of `capo optimise`: re-evaluation after one shift against evaluation from
 // nothing, and how soon there is a first order.
 //
-//   build/ci/bench/bench_optimise
+//   build/ci/bench/bench_optimise [shifts of each step of 10^4 tasks, default 20000]
 //
 // Shifts are of tasks by chance, to a place up to four away, from orders that rules of construction
 // make; each is taken back, so that all are of the same orders. A line is a step of about 10^4
@@ -22,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <ctime>
+#include <string>
 #include <vector>
 
 namespace {
@@ -71,11 +72,11 @@ struct Shift {
   std::uint32_t to = 0;
 };
 
-std::vector<Shift> shifts_by_chance(const Problem& problem,
-                                    capo::optimise::Evaluation& evaluation) {
+std::vector<Shift> shifts_by_chance(const Problem& problem, capo::optimise::Evaluation& evaluation,
+                                    std::size_t count) {
   capo::optimise::Chance chance(1);
   std::vector<Shift> shifts;
-  while (shifts.size() < 20'000) {
+  while (shifts.size() < count) {
     Shift shift{.rank = chance.below(problem.of_rank.size()),
                 .from = chance.below(problem.tasks_of_rank())};
     const std::uint32_t distance = 1 + chance.below(4);
@@ -88,9 +89,10 @@ std::vector<Shift> shifts_by_chance(const Problem& problem,
   return shifts;
 }
 
-void print_shifts(const Problem& problem, const Orders& orders, double from_nothing) {
+void print_shifts(const Problem& problem, const Orders& orders, double from_nothing,
+                  std::size_t shifts_of_step) {
   capo::optimise::Evaluation evaluation(problem, orders);
-  const std::vector<Shift> shifts = shifts_by_chance(problem, evaluation);
+  const std::vector<Shift> shifts = shifts_by_chance(problem, evaluation, shifts_of_step);
   const auto count = static_cast<double>(shifts.size());
   std::vector<double> made;
   std::size_t visited = 0;
@@ -126,7 +128,8 @@ void print_shifts(const Problem& problem, const Orders& orders, double from_noth
              from_nothing / of_evaluating, made == evaluated ? "all equal" : "NOT EQUAL");
 }
 
-void measure(std::int32_t ranks, std::int32_t chunks, std::int32_t microbatches) {
+void measure(std::int32_t ranks, std::int32_t chunks, std::int32_t microbatches,
+             std::size_t shifts) {
   const auto began = processor_time();
   const Problem problem = problem_of(ranks, chunks, microbatches);
   const Orders orders = *capo::optimise::construct(problem, {});
@@ -141,15 +144,17 @@ void measure(std::int32_t ranks, std::int32_t chunks, std::int32_t microbatches)
       "{:.1f} % above them; from nothing {:.1f} us\n",
       ranks, chunks, microbatches, problem.tasks(), first * 1e3, bounds * 1e3,
       (capo::optimise::evaluate(problem, orders)->makespan / bound - 1) * 100, from_nothing * 1e6);
-  print_shifts(problem, orders, from_nothing);
+  print_shifts(problem, orders, from_nothing, shifts);
 }
 
 }  // namespace
 
-int main() {
-  measure(4, 1, 840);
-  measure(16, 1, 210);
-  measure(16, 2, 105);
-  measure(32, 2, 256);
+int main(int count, char** words) {
+  constexpr std::size_t kShifts = 20'000;
+  const std::size_t shifts = count > 1 ? std::stoull(words[1]) : kShifts;
+  measure(4, 1, 840, shifts);
+  measure(16, 1, 210, shifts);
+  measure(16, 2, 105, shifts);
+  measure(32, 2, 256, kShifts);
   return 0;
 }

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <numeric>
 #include <optional>
 #include <queue>
@@ -125,20 +126,10 @@ double unit_of(const Problem& problem) {
   return static_cast<double>(unit) / kPlaces;
 }
 
-// Raises a bound as far as narrowing refutes what is above it: by ever larger steps, then by
-// halves.
-void raise_by_narrowing(Bound& bound, Narrowing narrowing, double unit, std::size_t rank,
-                        std::uint64_t budget) {
-  if (bound.value <= 0 || narrowing.states() == 0) return;
-  // Times are counted in steps from here on. If a makespan is a whole number of units, one that is
-  // above a step is at least the next one.
-  const double step = unit > 0 ? unit : 1e-5 * bound.value;
-  const double next = unit > 0 ? 1 : 0;
-  const double steps = bound.value / step;
-  const auto refuted = [&](double until) {
-    return budget >= narrowing.states() && narrowing.refutes(until * step, budget);
-  };
-  double low = unit > 0 ? std::ceil(steps - 1e-6 - 1e-11 * steps) : std::floor(steps);
+// Raises a bound as far as `refuted` tells of what is above it: by ever larger steps, then by
+// halves of what is left. Times are counted in steps. If a makespan is a whole number of units, one
+// that is above a step is at least the next one.
+double raised(double low, double next, const std::function<bool(double)>& refuted) {
   double high = low;
   for (double jump = std::max(1.0, std::floor(low * 2e-3)); refuted(high); jump *= 2) {
     low = high + next;
@@ -152,7 +143,23 @@ void raise_by_narrowing(Bound& bound, Narrowing narrowing, double unit, std::siz
       high = middle;
     }
   }
-  raise(bound, low * step, "narrowing", rank);
+  return low;
+}
+
+void raise_by_narrowing(Bound& bound, Narrowing narrowing, double unit, std::size_t rank,
+                        std::uint64_t budget) {
+  if (bound.value <= 0 || narrowing.states() == 0) return;
+  const double step = unit > 0 ? unit : 1e-5 * bound.value;
+  const double next = unit > 0 ? 1 : 0;
+  const double steps = bound.value / step;
+  const double low = unit > 0 ? std::ceil(steps - 1e-6 - 1e-11 * steps) : std::floor(steps);
+  const double first = raised(low, next, [&](double until) {
+    return budget >= narrowing.states() && narrowing.refutes(until * step, budget);
+  });
+  const double second = raised(first, next, [&](double until) {
+    return budget >= narrowing.states() && narrowing.refutes_by_halves(until * step, budget);
+  });
+  raise(bound, second * step, "narrowing", rank);
 }
 
 }  // namespace

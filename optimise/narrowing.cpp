@@ -12,6 +12,10 @@ namespace {
 constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 /// Ranks are looked at so often at most: what is left to change is little by then.
 constexpr int kRounds = 12;
+/// What is tried for a half of a task's time is to be refuted sooner, and halves are not halved
+/// further when they are this share of what the task takes.
+constexpr int kRoundsOfHalf = 4;
+constexpr double kNarrowEnough = 0.1;
 /// A rank with more states than this is not looked at: they take 16 bytes each.
 constexpr std::uint64_t kMostStates = std::uint64_t{1} << 22U;
 
@@ -270,19 +274,61 @@ bool Narrowing::propagate() {
   return true;
 }
 
-bool Narrowing::refutes(double until, std::uint64_t& budget) {
-  begin(until);
-  if (!propagate()) return true;
-  for (int round = 0; round < kRounds && budget >= states_; ++round) {
+// Narrows until nothing changes, or so often. Returns whether all tasks still have a time.
+bool Narrowing::settle(int rounds, std::uint64_t& budget) {
+  if (!propagate()) return false;
+  for (int round = 0; round < rounds && budget >= states_; ++round) {
     budget -= states_;
     bool changed = false;
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
       take_over(rank);
-      if (!narrow(ranks_[rank])) return true;
+      if (!narrow(ranks_[rank])) return false;
       changed = hand_back(rank) || changed;
     }
-    if (!propagate()) return true;
-    if (!changed) return false;
+    if (!propagate()) return false;
+    if (!changed) return true;
+  }
+  return true;
+}
+
+bool Narrowing::refutes(double until, std::uint64_t& budget) {
+  begin(until);
+  return !settle(kRounds, budget);
+}
+
+// If a task cannot begin in one half of its time, it begins in the other. Returns whether all tasks
+// still have a time.
+bool Narrowing::halve(TaskNumber task, std::uint64_t& budget, bool& changed) {
+  for (const Part part : {Part::Early, Part::Late}) {
+    const double middle = 0.5 * (first_[task] + last_[task]);
+    const double takes = problem_.series[task / m_].takes;
+    if (last_[task] - first_[task] < kNarrowEnough * takes + slack_) return true;
+    const std::vector<double> first = first_;
+    const std::vector<double> last = last_;
+    const std::vector<Rank> ranks = ranks_;
+    (part == Part::Early ? last_ : first_)[task] = middle;
+    const bool possible = settle(kRoundsOfHalf, budget);
+    first_ = first;
+    last_ = last;
+    ranks_ = ranks;
+    if (possible) continue;
+    (part == Part::Early ? first_ : last_)[task] = middle;
+    changed = true;
+    if (!settle(kRounds, budget)) return false;
+  }
+  return true;
+}
+
+bool Narrowing::refutes_by_halves(double until, std::uint64_t& budget) {
+  if (refutes(until, budget)) return true;
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const SeriesId series : by_turn_) {
+      for (std::uint32_t k = 0; k < m_; ++k) {
+        if (budget < 4 * kRounds * states_) return false;
+        if (!halve(series * m_ + k, budget, changed)) return true;
+      }
+    }
   }
   return false;
 }

@@ -41,6 +41,10 @@ class Narrowing {
   /// nothing more when there is none left.
   [[nodiscard]] bool refutes(double until, std::uint64_t& budget);
 
+  /// The same with more effort: refutes halves of the time in which a task may begin as well, as
+  /// often as that leaves less time for another.
+  [[nodiscard]] bool refutes_by_halves(double until, std::uint64_t& budget);
+
   /// How many states one look at all ranks has; 0 if no rank can be looked at.
   [[nodiscard]] std::uint64_t states() const { return states_; }
 
@@ -63,6 +67,9 @@ class Narrowing {
   };
 
   [[nodiscard]] std::optional<Rank> rank_of(std::size_t rank) const;
+  enum class Part : std::uint8_t { Early, Late };
+  bool settle(int rounds, std::uint64_t& budget);
+  bool halve(TaskNumber task, std::uint64_t& budget, bool& changed);
   void begin(double until);
   void take_over(std::size_t rank);
   bool hand_back(std::size_t rank);

@@ -75,7 +75,7 @@ TEST(LowerBounds, AreNotAboveAnythingThatRuns) {
     }
     const Figures figures = evaluation.figures();
     problem.memory_limit = std::max(figures.highest_peak(), 1e-9);
-    const LowerBounds bounds = lower_bounds(problem);
+    const LowerBounds bounds = lower_bounds(problem, 300'000);
     ASSERT_LE(bounds.makespan.value, figures.makespan) << bounds.makespan.by << " in " << round;
     ASSERT_LE(bounds.span.value, figures.span) << bounds.span.by << " in " << round;
   }

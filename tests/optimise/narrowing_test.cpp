@@ -109,6 +109,17 @@ TEST(Narrowing, KnowsWhatMemoryLeavesTimeFor) {
   EXPECT_FALSE(refutes(problem, 12));
 }
 
+TEST(Narrowing, RefutesMoreByHalves) {
+  // 427 was proved to be the optimum by an integer program.
+  const Problem problem = stepped({.ranks = 8, .microbatches = 16}, "f=5,b=6,w=4", 4);
+  const Windows windows(problem, std::nullopt);
+  Narrowing narrowing(problem, windows, std::nullopt);
+  std::uint64_t budget = kEnough;
+  EXPECT_FALSE(narrowing.refutes(426, budget));
+  EXPECT_TRUE(narrowing.refutes_by_halves(426, budget));
+  EXPECT_FALSE(narrowing.refutes_by_halves(427, budget));
+}
+
 TEST(Narrowing, GivesUpWithoutABudgetAndForChunksThatDiffer) {
   const Frame frame{.ranks = 4, .chunks = 2, .microbatches = 8, .topology = Topology::V};
   const Problem problem = stepped(frame, "f=10,b=16,w=4,comm=1", 4);
