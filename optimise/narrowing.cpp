@@ -12,8 +12,8 @@ namespace {
 constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 /// Ranks are looked at so often at most: what is left to change is little by then.
 constexpr int kRounds = 12;
-/// What is tried for a half of a task's time is to be refuted sooner, and halves are not halved
-/// further when they are this share of what the task takes.
+/// Ranks are looked at so often for a half of a task's time, which is halved as long as it is more
+/// than this share of what the task takes.
 constexpr int kRoundsOfHalf = 4;
 constexpr double kNarrowEnough = 0.1;
 /// A rank with more states than this is not looked at: they take 16 bytes each.
@@ -235,8 +235,8 @@ bool Narrowing::narrow(Rank& rank) {
   return true;
 }
 
-// What waits for a task begins later, and what a task waits for earlier. Returns whether all tasks
-// still have a time.
+// A task begins later than those that it waits for, and those begin earlier. Returns whether all
+// tasks still have a time.
 bool Narrowing::propagate() {
   const auto later = [&](TaskNumber task, TaskNumber before, double takes) {
     first_[task] = std::max(first_[task], first_[before] + takes);

@@ -41,7 +41,7 @@ class Narrowing {
   /// nothing more when there is none left.
   [[nodiscard]] bool refutes(double until, std::uint64_t& budget);
 
-  /// The same with more effort: refutes halves of the time in which a task may begin as well, as
+  /// With more effort: it refutes halves of the time in which a task may begin as well, as
   /// often as that leaves less time for another.
   [[nodiscard]] bool refutes_by_halves(double until, std::uint64_t& budget);
 
@@ -54,7 +54,7 @@ class Narrowing {
     std::array<std::vector<double>, 3> first;
     std::array<std::vector<double>, 3> last;
   };
-  /// What a rank is to this: its tasks of a kind cost and hold alike.
+  /// A rank whose tasks of a kind cost and hold alike.
   struct Rank {
     std::array<double, 3> takes{};
     std::array<double, 3> holds{};
@@ -62,7 +62,7 @@ class Narrowing {
     std::size_t waiting = 0;  ///< most backwards whose weight gradients have not run
     Turns turns;
 
-    /// Of one count of forwards.
+    /// Returns how many states there are with one count of forwards.
     [[nodiscard]] std::uint64_t states() const { return (fewer + 1) * (waiting + 1); }
   };
 

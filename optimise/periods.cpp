@@ -84,7 +84,7 @@ bool Periods::put(SeriesId id, double ready) {
   return true;
 }
 
-// Of the prefixes of a rank's order those behind a forward are the fullest.
+// A rank's order holds most behind one of its forwards.
 double Periods::held_at_most(std::size_t rank) const {
   double most = 0;
   for (const SeriesId forward : problem_.of_rank[rank]) {
@@ -228,7 +228,7 @@ void Periods::run(std::uint64_t courses, const std::function<bool()>& stopped,
     Delays varied = delays_;
     vary(varied);
     const Cost then = place(varied);
-    // As long as there is no course at all, a longer period helps more than patience.
+    // A longer period helps more than patience while there is no course at all.
     const bool none = shortest_ == std::numeric_limits<double>::infinity();
     const std::uint64_t patience = none ? kCoursesOfPeriod / 10 : patience_;
     const double left = 1 - static_cast<double>(tried) / static_cast<double>(patience);

@@ -45,7 +45,7 @@ class Periods {
   [[nodiscard]] double period() const { return shortest_; }
 
  private:
-  /// What is varied.
+  /// Waiting times and places of weight gradients, which are varied.
   struct Delays {
     std::vector<double> wait;  ///< by turn: behind what it waits for
     std::vector<bool> eager;   ///< by stage: its weight gradient takes its time before later tasks

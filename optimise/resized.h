@@ -18,10 +18,10 @@
 
 namespace capo::optimise {
 
-/// Of orders that run: orders for the microbatches of `to`, which differs from `from` in these
-/// alone, by repeating or leaving out the part that runs about `share` of the makespan behind the
-/// beginning. The part has `part` microbatches, of which the difference is a multiple. nullopt if
-/// some rank has no such part, or if the orders would not run.
+/// Makes orders for the microbatches of `to`, which differs from `from` in these alone, from orders
+/// that run, by repeating or leaving out the part that runs about `share` of the makespan behind
+/// the beginning. The part has `part` microbatches, of which the difference is a multiple. nullopt
+/// if some rank has no such part, or if the orders would not run.
 [[nodiscard]] std::optional<Orders> resized(const Problem& from, const Orders& orders,
                                             const Problem& to, std::int32_t part, double share);
 

@@ -118,7 +118,7 @@ class Searcher {
     return std::clamp<std::uint64_t>(kMovesOfRules * kTasksOfMove / problem.tasks(), 1, 256);
   }
 
-  /// What a round counts, in moves.
+  /// A round counts so many moves.
   [[nodiscard]] static std::uint64_t moves(const Problem& problem) {
     return kShiftsOfRound + constructions(problem) * problem.tasks() / kTasksOfMove;
   }

@@ -34,7 +34,7 @@ class Windows {
 
   /// The earliest beginning; minus infinity if the span's rank is not known to have begun.
   [[nodiscard]] double head(TaskNumber task) const { return head_[task]; }
-  /// What is left behind its end; minus infinity if the span's rank need not wait for it.
+  /// The time that is left behind its end; minus infinity if the span's rank need not wait for it.
   [[nodiscard]] double tail(TaskNumber task) const { return tail_[task]; }
   /// When the rank's first task begins at the earliest.
   [[nodiscard]] double begin(std::size_t rank) const;
