@@ -22,7 +22,7 @@ void nobody_listens(const Found& /*found*/) {
 }
 
 SearchOptions options_for(const Problem& problem, Objective objective) {
-  const LowerBounds bounds = lower_bounds(problem);
+  const LowerBounds bounds = lower_bounds(problem, 300'000);
   return {.objective = objective,
           .bound = objective == Objective::Makespan ? bounds.makespan.value : bounds.span.value,
           .moves = 500'000};
