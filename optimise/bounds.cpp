@@ -1,6 +1,5 @@
 #include "optimise/bounds.h"
 
-#include "optimise/narrowing.h"
 #include "optimise/windows.h"
 
 #include <fmt/format.h>

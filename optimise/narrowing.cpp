@@ -1,4 +1,25 @@
-#include "optimise/narrowing.h"
+// Shows that no orders end by a given time, by narrowing the times at which tasks may begin.
+//
+// Each task begins between its head and the last time at which the rest behind it still fits. A
+// rank is looked at by itself: a state is how many forwards, input halves and weight gradients have
+// run on it, all chunks together; from state to state the next one of a kind runs, no earlier and
+// no later than the next one of its kind may, a forward only if the memory has room, a backward
+// only if enough forwards have run. The earliest time at which each state is reached, and the
+// latest from which the rest fits, say when the n-th task of a kind may really begin.
+//
+//   states of a rank with room for two     F F B W F ...     F may begin at 4 at the earliest,
+//                                          F B W F B ...     since a W stands before the third F
+//
+// What that says of single tasks goes on to those that wait for them on other ranks, and ranks are
+// looked at again until nothing changes. If a rank has no way from its first to its last state, no
+// orders end by that time: a bound (constraint programmers call it a destructive one).
+//
+// Tasks of one kind on a rank are told apart by their turn alone, whatever their chunk, which
+// leaves something out but nothing in: so the ranks whose chunks cost or hold different amounts are
+// not looked at. The work is counted in states, and given up above a budget. Tested by
+// narrowing_test.cpp.
+
+#include "optimise/windows.h"
 
 #include "core/base/index.h"
 

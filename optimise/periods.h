@@ -84,4 +84,21 @@ class Periods {
   std::uint64_t patience_;  // courses for one period
 };
 
+// Orders of more or fewer microbatches (resized.cpp).
+
+/// Makes orders for the microbatches of `to`, which differs from `from` in these alone, from orders
+/// that run, by repeating or leaving out the part that runs about `share` of the makespan behind
+/// the beginning. The part has `part` microbatches, of which the difference is a multiple. nullopt
+/// if some rank has no such part, or if the orders would not run.
+[[nodiscard]] std::optional<Orders> resized(const Problem& from, const Orders& orders,
+                                            const Problem& to, std::int32_t part, double share);
+
+/// The best of these for parts of different length; nullopt if there is none.
+[[nodiscard]] std::optional<Orders> lengthened(const Problem& from, const Orders& orders,
+                                               const Problem& to);
+
+/// A step of so many microbatches less that differences are multiples of many parts, from `least`
+/// on; nullopt if it would not be much shorter.
+[[nodiscard]] std::optional<Problem> shortened(const Problem& problem, std::int32_t least);
+
 }  // namespace capo::optimise

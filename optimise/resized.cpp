@@ -1,4 +1,15 @@
-#include "optimise/resized.h"
+// Orders of more or fewer microbatches, made from orders that do the same again and again.
+//
+//   4 microbatches   F0 F1 [B0 F2] B1 F3 B2 B3        the part in brackets has one of each series
+//   6 microbatches   F0 F1 [B0 F2] [B1 F3] [B2 F4] B3 F5 B4 B5
+//
+// A rank's order has a part with the same number of tasks of each of its series, by which it can be
+// made longer or shorter without any rank's order lacking a task: repeated, every task in it stands
+// to its own microbatch as before, so that the rank holds no more. Such a part is looked for on
+// every rank, where the rank is at the same time; whether ranks then wait for each other, and how
+// long it all takes, is for the evaluation to tell. Tested by resized_test.cpp.
+
+#include "optimise/periods.h"
 
 #include "core/base/index.h"
 #include "optimise/evaluation.h"

@@ -3,7 +3,6 @@
 #include "core/base/in_parallel.h"
 #include "core/base/index.h"
 #include "optimise/periods.h"
-#include "optimise/resized.h"
 
 #include <algorithm>
 #include <array>

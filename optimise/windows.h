@@ -11,6 +11,7 @@
 
 #include "optimise/problem.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -67,6 +68,79 @@ class Windows {
   std::vector<std::size_t> pipeline_;        // by stage
   std::vector<double> head_;                 // by task
   std::vector<double> tail_;
+};
+
+/// Shows that no orders end by a given time (narrowing.cpp).
+class Narrowing {
+ public:
+  /// `own`: of whose span it is, as of the windows; nullopt: the makespan. Both outlive it.
+  Narrowing(const Problem& problem, const Windows& windows, std::optional<std::size_t> own);
+
+  /// Whether it is shown that no orders end by then. Takes what it costs from the budget, and says
+  /// nothing more when there is none left.
+  [[nodiscard]] bool refutes(double until, std::uint64_t& budget);
+
+  /// With more effort: it refutes halves of the time in which a task may begin as well, as
+  /// often as that leaves less time for another.
+  [[nodiscard]] bool refutes_by_halves(double until, std::uint64_t& budget);
+
+  /// How many states one look at all ranks has; 0 if no rank can be looked at.
+  [[nodiscard]] std::uint64_t states() const { return states_; }
+
+ private:
+  /// The times at which the n-th task of each kind on a rank may begin.
+  struct Turns {
+    std::array<std::vector<double>, 3> first;
+    std::array<std::vector<double>, 3> last;
+  };
+  /// A rank whose tasks of a kind cost and hold alike.
+  struct Rank {
+    std::array<double, 3> takes{};
+    std::array<double, 3> holds{};
+    std::size_t fewer = 0;    ///< most forwards whose backwards have not run
+    std::size_t waiting = 0;  ///< most backwards whose weight gradients have not run
+    Turns turns;
+
+    /// Returns how many states there are with one count of forwards.
+    [[nodiscard]] std::uint64_t states() const { return (fewer + 1) * (waiting + 1); }
+  };
+
+  [[nodiscard]] std::optional<Rank> rank_of(std::size_t rank) const;
+  enum class Part : std::uint8_t { Early, Late };
+  bool settle(int rounds, std::uint64_t& budget);
+  bool halve(TaskNumber task, std::uint64_t& budget, bool& changed);
+  void begin(double until);
+  void take_over(std::size_t rank);
+  bool hand_back(std::size_t rank);
+  bool narrow(Rank& rank);
+  void reach(const Rank& rank);
+  bool propagate();
+  [[nodiscard]] std::size_t at(std::size_t f, std::size_t fewer, std::size_t waiting) const {
+    return (f * rows_ + fewer) * width_ + waiting;
+  }
+  [[nodiscard]] bool has_room(const Rank& rank, std::size_t f, std::size_t b, std::size_t w) const;
+  [[nodiscard]] std::size_t forwards_before(std::size_t backwards) const;
+  [[nodiscard]] std::size_t earliest_turn(SeriesId series, std::uint32_t k) const;
+  [[nodiscard]] std::size_t latest_turn(SeriesId series, std::uint32_t k) const;
+
+  const Problem& problem_;
+  const Windows& windows_;
+  std::uint32_t m_;
+  std::size_t of_kind_;  // tasks of a kind on a rank
+  std::size_t passes_;   // chunks of a rank that one microbatch passes
+  std::uint64_t states_ = 0;
+  std::vector<std::size_t> looked_at_;
+  std::vector<Rank> ranks_;        // as looked_at_
+  std::vector<SeriesId> by_turn_;  // forwards and backwards, each behind what it waits for
+  std::vector<std::size_t> pass_;  // by stage: how many of its rank come before it
+  std::vector<double> first_;      // by task: the earliest beginning
+  std::vector<double> last_;       // by task: the latest
+  double until_ = 0;
+  double slack_ = 0;             // more than additions are wrong
+  std::size_t rows_ = 0;         // of the states of one count of forwards, by `fewer`
+  std::size_t width_ = 0;        // and by `waiting`
+  std::vector<double> reached_;  // by state
+  std::vector<double> from_;     // by state: the latest time from which the rest fits
 };
 
 }  // namespace capo::optimise

@@ -1,4 +1,4 @@
-#include "optimise/narrowing.h"
+#include "optimise/windows.h"
 
 #include "optimise/bounds.h"
 #include "optimise/search.h"

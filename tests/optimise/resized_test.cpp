@@ -1,4 +1,4 @@
-#include "optimise/resized.h"
+#include "optimise/periods.h"
 
 #include "optimise/construct.h"
 #include "optimise/evaluation.h"
