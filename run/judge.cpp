@@ -459,8 +459,9 @@ class Judge::Work {
         inputs.push_back(values(of_.expected.input(number, m), shape.hidden));
         grad_outputs.push_back(values(of_.expected.grad_output(number, m), output_columns(shape)));
         const std::byte* chosen = of_.expected.chosen(number, m);
-        auto& of_tokens =
-            choices.emplace_back(chosen == nullptr ? 0 : as_index(product_rows(shape)));
+        auto& of_tokens = choices.emplace_back();
+        if (chosen == nullptr) continue;
+        of_tokens.resize(as_index(product_rows(shape)));
         of_.engine.read(of_tokens.data(), chosen, std::ssize(of_tokens) * 8);
       }
     }

@@ -336,9 +336,10 @@ def by_memory(reasoning, rank, argument):
     require(problem.limit is not None, "argument: there is no memory limit")
     stages = problem.stages_of(rank)
     begins = Fraction(0)
+    require(all(is_count(k, len(reasoning.facts)) for k in argument["from"]), "argument: it follows from what is no fact")
     if reasoning.rank is None:
         begins = reasoning.rank_begins("argument", [("F", stage, 0) for stage in stages],
-                                       [reasoning.facts[k] for k in argument["from"] if is_count(k, len(reasoning.facts))])
+                                       [reasoning.facts[k] for k in argument["from"]])
     held = Fraction(0)
     for stage in stages:
         taken, kept = problem.holds["F", stage], -problem.holds["W", stage]
@@ -400,7 +401,8 @@ class Uniform:
 
 
 def by_closed_form(form):
-    def argument_of(reasoning, rank, _):
+    def argument_of(reasoning, rank, argument):
+        require(argument["from"] == [], "argument: a closed form follows from no facts")
         u, of_makespan = Uniform(reasoning.problem), reasoning.rank is None
         begins = rank * (u.f + u.c) if of_makespan else Fraction(0)
         many = u.passes() * u.m

@@ -34,8 +34,7 @@ json optimised(const std::string& flags) {
 }
 
 // Its best order is not proved to be the best.
-const std::string kTight =
-    "--ranks 8 --microbatches 16 --cost f=5,b=6,w=4 --memory 4 --time 10m";
+const std::string kTight = "--ranks 8 --microbatches 16 --cost f=5,b=6,w=4 --memory 4 --time 10m";
 
 void expect_not_searched(const std::string& flags, const std::string& words) {
   const Outcome outcome = run_optimise(flags);

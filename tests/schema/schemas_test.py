@@ -167,7 +167,7 @@ def check_optimised(run, root) -> int:
     seen = []
     for flags in (
         ["--ranks", "3", "--microbatches", "4"],
-        ["--ranks", "8", "--microbatches", "16", "--memory", "6", "--cost", "f=10,b=16,w=4,comm=3", "--moves", "200000"],
+        ["--ranks", "8", "--microbatches", "16", "--memory", "4", "--cost", "f=5,b=6,w=4", "--moves", "300000", "--time", "10m"],
         ["--ranks", "1", "--microbatches", "1", "--objective", "span"],
     ):
         printed = json.loads(run("optimise", *flags, "--format", "json").stdout)
