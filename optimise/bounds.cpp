@@ -163,7 +163,8 @@ void raise_by_narrowing(Bound& bound, Narrowing narrowing, double unit, std::siz
 
 }  // namespace
 
-LowerBounds lower_bounds(const Problem& problem, std::uint64_t states) {
+LowerBounds lower_bounds(const Problem& problem, std::uint64_t states,
+                         const std::function<bool()>& stopped) {
   LowerBounds bounds;
   const Windows all(problem, std::nullopt);
   const std::vector<double> residence = residences(problem);
@@ -182,11 +183,13 @@ LowerBounds lower_bounds(const Problem& problem, std::uint64_t states) {
   raise(bounds.makespan, problem.closed_forms.makespan);
   raise(bounds.span, problem.closed_forms.span);
   const double unit = unit_of(problem);
-  raise_by_narrowing(bounds.makespan, Narrowing(problem, all, std::nullopt), unit, 0, states);
+  raise_by_narrowing(bounds.makespan, Narrowing(problem, all, std::nullopt, stopped), unit, 0,
+                     states);
   const std::size_t ranks = problem.of_rank.size();
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
+  for (std::size_t rank = 0; rank < ranks && !stopped(); ++rank) {
     const Windows windows(problem, rank);
-    raise_by_narrowing(bounds.span, Narrowing(problem, windows, rank), unit, rank, states / ranks);
+    raise_by_narrowing(bounds.span, Narrowing(problem, windows, rank, stopped), unit, rank,
+                       states / ranks);
   }
   return bounds;
 }

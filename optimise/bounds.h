@@ -25,6 +25,7 @@
 #include "sim/simulation.h"
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace capo::optimise {
@@ -37,9 +38,10 @@ struct LowerBounds {
 /// States that narrowing looks at for each objective, at most: about a second.
 constexpr std::uint64_t kStatesOfBounds = 80'000'000;
 
-/// Takes longer the more states there are.
-[[nodiscard]] LowerBounds lower_bounds(const Problem& problem,
-                                       std::uint64_t states = kStatesOfBounds);
+/// Takes longer the more states there are; if it is stopped, it has less to say.
+[[nodiscard]] LowerBounds lower_bounds(
+    const Problem& problem, std::uint64_t states = kStatesOfBounds,
+    const std::function<bool()>& stopped = [] { return false; });
 
 /// Says what a bound rests on: "the work of rank 3 and what must come before and behind
 /// it". Knows the closed forms of sim/bounds.cpp as well.

@@ -25,6 +25,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace capo::optimise {
 
@@ -46,8 +47,10 @@ constexpr std::size_t kWeightKind = 2;
 
 }  // namespace
 
-Narrowing::Narrowing(const Problem& problem, const Windows& windows, std::optional<std::size_t> own)
+Narrowing::Narrowing(const Problem& problem, const Windows& windows, std::optional<std::size_t> own,
+                     std::function<bool()> stopped)
     : problem_(problem),
+      stopped_(std::move(stopped)),
       windows_(windows),
       m_(problem.microbatches()),
       of_kind_(problem.tasks_of_rank() / 3),
@@ -299,7 +302,7 @@ bool Narrowing::propagate() {
 bool Narrowing::settle(int rounds, std::uint64_t& budget) {
   if (!propagate()) return false;
   for (int round = 0; round < rounds && budget >= states_; ++round) {
-    budget -= states_;
+    budget = stopped_() ? 0 : budget - states_;
     bool changed = false;
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
       take_over(rank);

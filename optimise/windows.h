@@ -14,6 +14,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -74,7 +75,10 @@ class Windows {
 class Narrowing {
  public:
   /// `own`: of whose span it is, as of the windows; nullopt: the makespan. Both outlive it.
-  Narrowing(const Problem& problem, const Windows& windows, std::optional<std::size_t> own);
+  /// Whoever stops it takes what is left of the budget away.
+  Narrowing(
+      const Problem& problem, const Windows& windows, std::optional<std::size_t> own,
+      std::function<bool()> stopped = [] { return false; });
 
   /// Whether it is shown that no orders end by then. Takes what it costs from the budget, and says
   /// nothing more when there is none left.
@@ -124,6 +128,7 @@ class Narrowing {
   [[nodiscard]] std::size_t latest_turn(SeriesId series, std::uint32_t k) const;
 
   const Problem& problem_;
+  std::function<bool()> stopped_;
   const Windows& windows_;
   std::uint32_t m_;
   std::size_t of_kind_;  // tasks of a kind on a rank

@@ -351,18 +351,18 @@ int optimise_request(const OptimiseRequest& request) {
   // Those that are there at once, until there are orders.
   LowerBounds bounds{.makespan = problem->closed_forms.makespan,
                      .span = problem->closed_forms.span};
+  const auto stopped = [&] { return was_interrupted || seconds_since(began) > most_seconds; };
   const auto better_bound = [&] {
-    bounds = lower_bounds(*problem, states_for(most_seconds));
+    bounds = lower_bounds(*problem, states_for(most_seconds), stopped);
     return bound_of(bounds, request.objective).value;
   };
-  const optimise::SearchOptions how{
-      .objective = request.objective,
-      .bound = bound_of(bounds, request.objective).value,
-      .better_bound = better_bound,
-      .seed = request.seed,
-      .moves = request.moves,
-      .threads = request.threads,
-      .stopped = [&] { return was_interrupted || seconds_since(began) > most_seconds; }};
+  const optimise::SearchOptions how{.objective = request.objective,
+                                    .bound = bound_of(bounds, request.objective).value,
+                                    .better_bound = better_bound,
+                                    .seed = request.seed,
+                                    .moves = request.moves,
+                                    .threads = request.threads,
+                                    .stopped = stopped};
   const auto made = request.recipient == Recipient::Mcore
                         ? megatrons(*problem, options, how, request.limits)
                         : searched(*problem, request.recipient, all_starts, how,
