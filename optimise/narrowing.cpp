@@ -10,7 +10,7 @@
 //   states of a rank with room for two     F F B W F ...     F may begin at 4 at the earliest,
 //                                          F B W F B ...     since a W stands before the third F
 //
-// What that says of single tasks goes on to those that wait for them on other ranks, and ranks are
+// The times of single tasks go on to those that wait for them on other ranks, and ranks are
 // looked at again until nothing changes. If a rank has no way from its first to its last state, no
 // orders end by that time: a bound (constraint programmers call it a destructive one).
 //

@@ -181,7 +181,7 @@ struct Sides {
   int left_end;
 };
 
-/// Of a tile that has `wide` columns on each side.
+/// The sides of a tile, which have `wide` columns each.
 __device__ inline Sides sides_of(const run::GroupedProduct& call, const Tile& tile, int wide) {
   const auto out = static_cast<int>(call.out);
   if (call.epilogue.gated == nullptr) return {tile.column, tile.column + wide, out};

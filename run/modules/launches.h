@@ -177,6 +177,18 @@ void launch_weight_products(const LayerShape& shape, std::span<const WeightOpera
                             Target LayerTargets::*target,
                             const std::function<GroupedProduct(const WeightOperands&)>& call_of,
                             const Sink& launch);
+/// The same with the gradient of the product's bias behind it, which every pass launches.
+inline void launch_weights_and_bias(
+    const LayerShape& shape, std::span<const WeightOperands> passes, Target LayerTargets::*target,
+    Target LayerTargets::*bias, const std::function<GroupedProduct(const WeightOperands&)>& call_of,
+    const Sink& launch) {
+  launch_weight_products(shape, passes, target, call_of, launch);
+  for (const WeightOperands& pass : passes) {
+    const GroupedProduct call = call_of(pass);
+    RowLaunches(shape, pass.side, launch)
+        .bias_gradient(pass.targets.*bias, static_cast<std::byte*>(call.y), call.out);
+  }
+}
 
 /// The launches of a family of kinds, as module.h explains them. One file defines each.
 struct Launches {

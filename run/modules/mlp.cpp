@@ -77,16 +77,10 @@ void weight_gradients(const LayerShape& shape, std::span<const WeightOperands> p
     const Kept keep = kept(shape, pass.places);
     return first(shape, WeightGradient, keep.operand, keep.middle, nullptr);
   };
-  launch_weight_products(shape, passes, &LayerTargets::second, of_second, launch);
-  for (const WeightOperands& pass : passes) {
-    RowLaunches(shape, pass.side, launch)
-        .bias_gradient(pass.targets.second_bias, pass.incoming, shape.hidden);
-  }
-  launch_weight_products(shape, passes, &LayerTargets::first, of_first, launch);
-  for (const WeightOperands& pass : passes) {
-    RowLaunches(shape, pass.side, launch)
-        .bias_gradient(pass.targets.first_bias, kept(shape, pass.places).middle, 2 * shape.ffn);
-  }
+  launch_weights_and_bias(shape, passes, &LayerTargets::second, &LayerTargets::second_bias,
+                          of_second, launch);
+  launch_weights_and_bias(shape, passes, &LayerTargets::first, &LayerTargets::first_bias, of_first,
+                          launch);
 }
 
 void backward(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,

@@ -43,11 +43,8 @@ void weight_gradients(const LayerShape& shape, std::span<const WeightOperands> p
     return product(shape, GroupedProduct::Kind::WeightGradient, operand(shape, pass.places),
                    pass.incoming, nullptr);
   };
-  launch_weight_products(shape, passes, &LayerTargets::first, call_of, launch);
-  for (const WeightOperands& pass : passes) {
-    RowLaunches(shape, pass.side, launch)
-        .bias_gradient(pass.targets.first_bias, pass.incoming, shape.ffn);
-  }
+  launch_weights_and_bias(shape, passes, &LayerTargets::first, &LayerTargets::first_bias, call_of,
+                          launch);
 }
 
 void backward(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,

@@ -177,13 +177,8 @@ void forward(const LayerShape& shape, const LayerPlaces& places, const LayerSide
   tokens.product(router(shape, Forward, keep.normed, keep.logits, parameters.router));
   decide(shape, keep, launch);
   dispatch(shape, keep, keep.normed, keep.rows, launch);
-  rows.product(first(shape, Forward, keep.rows, keep.middle, parameters.first));
-  launch(SwiGlu{.type = shape.type,
-                .rows = rows.all_rows(),
-                .columns = shape.ffn,
-                .x = keep.middle,
-                .probabilities = keep.sorted,
-                .y = keep.active});
+  rows.product(first(shape, Forward, keep.rows, keep.middle, parameters.first),
+               {.gated = keep.active, .probabilities = keep.sorted});
   rows.product(second(shape, Forward, keep.active, keep.made, parameters.second));
   copy(shape, places.output, places.input, shape.hidden, launch);
   combine(shape, keep, keep.made, places.output, launch);

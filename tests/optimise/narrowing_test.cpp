@@ -172,7 +172,7 @@ TEST(Narrowing, BoundsAreNotAboveTheBestOfAllOrders) {
   EXPECT_GE(met, 140);
 }
 
-// Of larger steps with any memory: what a search finds is no optimum, but close to it.
+// A search finds no optimum of larger steps, but comes close to it, whatever the memory.
 TEST(Narrowing, BoundsAreNotAboveWhatASearchFinds) {
   std::mt19937 engine(5);
   for (int round = 0; round < 60; ++round) {

@@ -45,7 +45,7 @@ TEST(Resized, ShortensWhatItHasMadeLonger) {
 }
 
 TEST(Resized, TellsWhereThereIsNoPartToRepeat) {
-  // Of all forwards and then all backwards no part has one of each.
+  // No part has one of each where all forwards come first and then all backwards.
   const Problem few = line(8, 8);
   EXPECT_FALSE(lengthened(few, all_forwards_first(few), line(10, 8)).has_value());
 }
@@ -59,7 +59,7 @@ TEST(Resized, ShortStepsHaveEnough) {
   EXPECT_EQ((1000 - shorter->frame.microbatches) % 24, 0);
 }
 
-// Of twenty times as many microbatches the search finds what is as good for each of them.
+// The search finds what is as good for each of twenty times as many microbatches.
 TEST(Resized, ServesASearchOfManyMicrobatches) {
   const auto found_of = [](std::int32_t microbatches) {
     const Problem problem = line(microbatches, 2);
