@@ -18,6 +18,11 @@ namespace capo::run::host {
 
 // products.cpp
 void compute(const GroupedProduct& call);
+void compute(const ScaledProduct& call);
+
+// codes.cpp
+void compute(const QuantiseRows& call);
+void compute(const QuantiseWeights& call);
 
 // norms.cpp
 void compute(const LayerNorm& call);

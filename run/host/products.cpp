@@ -10,10 +10,12 @@
 
 #include "core/base/index.h"
 #include "run/host/parts.h"
+#include "run/kernels/codes.h"
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstring>
 #include <span>
 #include <type_traits>
 #include <vector>
@@ -179,7 +181,118 @@ void compute_product(const GroupedProduct& call) {
   });
 }
 
+// An operand of codes: vectors from `codes` on, `step` apart, and the scales of its first block.
+struct ScaledOperand {
+  const std::uint8_t* codes = nullptr;
+  std::int64_t count = 0;
+  std::int64_t depth = 0;
+  std::int64_t step = 0;
+  const std::byte* scales = nullptr;
+  std::int64_t scale_step = 0;  // from a block of depth to the next, in scales
+  std::int64_t width = 1;       // vectors that share a scale
+};
+
+float scale_at(const std::byte* scales, std::int64_t at, Scaling scaling) {
+  if (scaling == Scaling::Mxfp8) return to_float(E8m0{std::to_integer<std::uint8_t>(scales[at])});
+  float scale = 0;
+  std::memcpy(&scale, scales + at * scale_bytes(scaling), sizeof scale);
+  return scale;
+}
+
+// The numbers that an operand stands for, (count, depth).
+std::vector<float> values_of(const ScaledOperand& operand, Scaling scaling) {
+  std::vector<float> values;
+  for (std::int64_t v = 0; v < operand.count; ++v) {
+    for (std::int64_t k = 0; k < operand.depth; ++k) {
+      const std::int64_t block = k / block_depth(scaling);
+      const std::int64_t at = block * operand.scale_step + v / operand.width;
+      values.push_back(to_float(E4m3{operand.codes[v * operand.step + k]}) *
+                       scale_at(operand.scales, at, scaling));
+    }
+  }
+  return values;
+}
+
+// Rows [first, end) of codes along the columns.
+ScaledOperand some_rows(const ScaledProduct& call, const Codes& of, std::int64_t columns,
+                        std::int64_t first, std::int64_t end) {
+  return {.codes = of.codes + first * columns,
+          .count = end - first,
+          .depth = columns,
+          .step = columns,
+          .scales = static_cast<const std::byte*>(of.scales) + first * scale_bytes(call.scaling),
+          .scale_step = call.rows.count};
+}
+
+// The columns of a group whose depth begins at `from`.
+ScaledOperand all_columns(const ScaledProduct& call, const Codes& of, std::int64_t columns,
+                          std::int64_t from, std::int64_t depth) {
+  const std::int64_t block = from / block_depth(call.scaling);
+  return {.codes = of.codes + from,
+          .count = columns,
+          .depth = depth,
+          .step = depth_of(call.rows),
+          .scales = static_cast<const std::byte*>(of.scales) +
+                    block * columns * scale_bytes(call.scaling),
+          .scale_step = columns};
+}
+
+ScaledOperand weights(const ScaledProduct& call, std::int64_t count, std::int64_t depth,
+                      std::int64_t group) {
+  const std::int64_t across = whole_blocks(count, block_width(call.scaling));
+  const std::int64_t scales =
+      bytes_of_scales(call.scaling, count, depth, block_width(call.scaling));
+  return {.codes = call.w.codes + group * count * depth,
+          .count = count,
+          .depth = depth,
+          .step = depth,
+          .scales = static_cast<const std::byte*>(call.w.scales) + group * scales,
+          .scale_step = across,
+          .width = block_width(call.scaling)};
+}
+
+template <typename C>
+void multiply(const ScaledProduct& call, const ScaledOperand& a, const ScaledOperand& b, C* c,
+              Strips& strips) {
+  std::vector<float> of_a = values_of(a, call.scaling);
+  std::vector<float> of_b = values_of(b, call.scaling);
+  const Operands<float> operands{contiguous<float>(of_a.data(), 0, a.count, a.depth),
+                                 contiguous<float>(of_b.data(), 0, b.count, b.depth).transposed()};
+  const bool adds = call.kind == GroupedProduct::Kind::WeightGradient && call.write == Write::Add;
+  multiply<float>({&operands, 1}, contiguous<C>(c, 0, a.count, b.count),
+                  adds ? Write::Add : Write::Overwrite, strips);
+}
+
+template <typename C>
+void compute_scaled(const ScaledProduct& call) {
+  using enum GroupedProduct::Kind;
+  Strips strips;
+  std::int64_t from = 0;
+  for_each_group(call.rows, [&](std::int64_t group, std::int64_t first, std::int64_t end) {
+    const std::int64_t depth = end - first;
+    if (call.kind == WeightGradient) {
+      if (depth > 0 || call.write == Write::Overwrite) {
+        multiply(call, all_columns(call, call.y, call.out, from, depth),
+                 all_columns(call, call.x, call.in, from, depth),
+                 static_cast<C*>(call.gradients[group]), strips);
+      }
+      from += whole_blocks(depth, kGroupDepth) * kGroupDepth;
+      return;
+    }
+    const bool forward = call.kind == Forward;
+    const std::int64_t count = forward ? call.out : call.in;
+    const std::int64_t summed = forward ? call.in : call.out;
+    multiply(call, some_rows(call, forward ? call.x : call.y, summed, first, end),
+             weights(call, count, summed, group), static_cast<C*>(call.result) + first * count,
+             strips);
+  });
+}
+
 }  // namespace
+
+void compute(const ScaledProduct& call) {
+  with_element(call.type, [&](auto zero) { compute_scaled<decltype(zero)>(call); });
+}
 
 void compute(const GroupedProduct& call) {
   for_each_part(call, [](const auto& part) {

@@ -71,6 +71,41 @@ class TakenApart {
     read(call.epilogue.probabilities, call.rows.count * 4);
     write(call.epilogue.gated, matrix(call, call.out / 2));
   }
+  void operator()(const QuantiseRows& call) {
+    rows(call.rows);
+    numbers({static_cast<std::int64_t>(call.scaling), call.columns});
+    read(call.x, matrix(call, call.columns));
+    of_codes(call.scaling, call.along_columns, call.rows.count, call.columns, 1, Touch::Write);
+    of_codes(call.scaling, call.along_rows, call.columns, depth_of(call.rows), 1, Touch::Write);
+  }
+  void operator()(const QuantiseWeights& call) {
+    numbers({static_cast<std::int64_t>(call.scaling), call.groups, call.in, call.out});
+    table(call.w, call.groups, call.in * call.out * bytes_of(call.type), Touch::Read);
+    const std::int64_t width = block_width(call.scaling);
+    of_codes(call.scaling, call.along_in, call.out, call.in, width, Touch::Write, call.groups);
+    of_codes(call.scaling, call.along_out, call.in, call.out, width, Touch::Write, call.groups);
+  }
+  void operator()(const ScaledProduct& call) {
+    rows(call.rows);
+    numbers({static_cast<std::int64_t>(call.kind), static_cast<std::int64_t>(call.scaling),
+             static_cast<std::int64_t>(call.write), call.in, call.out});
+    const std::int64_t count = call.rows.count;
+    const std::int64_t width = block_width(call.scaling);
+    using enum GroupedProduct::Kind;
+    if (call.kind == WeightGradient) {
+      of_codes(call.scaling, call.x, call.in, depth_of(call.rows), 1, Touch::Read);
+      of_codes(call.scaling, call.y, call.out, depth_of(call.rows), 1, Touch::Read);
+      table(call.gradients, call.rows.groups, call.in * call.out * bytes_of(call.type),
+            Touch::Write);
+      return;
+    }
+    const bool forward = call.kind == Forward;
+    const std::int64_t depth = forward ? call.in : call.out;
+    const std::int64_t across = forward ? call.out : call.in;
+    of_codes(call.scaling, forward ? call.x : call.y, count, depth, 1, Touch::Read);
+    of_codes(call.scaling, call.w, across, depth, width, Touch::Read, call.rows.groups);
+    write(call.result, count * across * bytes_of(call.type));
+  }
   void operator()(const LayerNorm& call) {
     numbers({call.rows, call.columns});
     const std::int64_t row = call.columns * bytes_of(call.type);
@@ -238,6 +273,11 @@ class TakenApart {
   [[nodiscard]] static std::int64_t qkv_bytes(const OfAttention& call) {
     return call.shape.rows * (call.shape.heads + 2 * call.shape.kv_heads) * call.shape.head_dim *
            bytes_of(call.type);
+  }
+  void of_codes(Scaling scaling, const Codes& codes, std::int64_t count, std::int64_t depth,
+                std::int64_t width, Touch touch, std::int64_t groups = 1) {
+    add(codes.codes, groups * count * depth, touch);
+    add(codes.scales, groups * bytes_of_scales(scaling, count, depth, width), touch);
   }
   void rows(const Rows& of) {
     numbers({of.count, of.groups});
