@@ -15,6 +15,7 @@
 // cuBLAS gets the sizes on the host and runs on one stream, with 64 MiB of workspace. Ends with 1
 // where an error is too large.
 
+#include "bench/gpu/timing.h"
 #include "gpu/kernels/kernels.h"
 
 #include <cublas_v2.h>
@@ -29,68 +30,19 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <memory>
 #include <numeric>
-#include <random>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 namespace {
 
+using namespace capo::bench;
 using capo::run::GroupedProduct;
 using Kind = GroupedProduct::Kind;
-using Sizes = std::vector<std::int64_t>;
 
 constexpr int kRounds = 9;
 constexpr int kMicrobatches = 4;
-constexpr std::size_t kFlushed = std::size_t{256} << 20;
 constexpr std::size_t kWorkspace = std::size_t{64} << 20;
-
-void require(bool is_right, const std::string& what) {
-  if (is_right) return;
-  std::fprintf(stderr, "cannot %s\n", what.c_str());
-  std::exit(1);
-}
-void require(cudaError_t code, const char* what) {
-  require(code == cudaSuccess, std::string(what) + ": " + cudaGetErrorString(code));
-}
-
-class Buffer {
- public:
-  explicit Buffer(std::size_t bytes) : bytes_(bytes) {
-    void* memory = nullptr;
-    require(cudaMalloc(&memory, bytes), "allocate");
-    memory_.reset(memory);
-  }
-  [[nodiscard]] std::byte* at(std::int64_t byte = 0) const {
-    return static_cast<std::byte*>(memory_.get()) + byte;
-  }
-  [[nodiscard]] std::size_t bytes() const { return bytes_; }
-
- private:
-  struct Free {
-    void operator()(void* memory) const { static_cast<void>(cudaFree(memory)); }
-  };
-  std::unique_ptr<void, Free> memory_;
-  std::size_t bytes_;
-};
-
-// Near normal, of a length that is a multiple of no dimension.
-std::vector<std::byte> random_bytes(std::size_t element_bytes, std::uint32_t seed) {
-  std::mt19937 random(seed);
-  std::vector<std::byte> bytes(((std::size_t{1} << 22) + 8 * 1009) * element_bytes);
-  for (std::size_t at = 0; at < bytes.size(); at += element_bytes) {
-    double value = -2;
-    for (int i = 0; i < 4; ++i) value += static_cast<double>(random()) / 4294967296.0;
-    const auto number = static_cast<float>(value * 1.7);
-    std::uint32_t bits = 0;
-    std::memcpy(&bits, &number, sizeof bits);
-    if (element_bytes == 2) bits >>= 16;
-    std::memcpy(bytes.data() + at, &bits, element_bytes);
-  }
-  return bytes;
-}
 
 struct Patterns {
   std::vector<std::byte> rows = random_bytes(2, 1);
@@ -99,115 +51,28 @@ struct Patterns {
   std::vector<std::byte> floats_before = random_bytes(4, 3);
 };
 
-struct Layer {
-  const char* name;
-  std::int64_t groups;
-  std::int64_t out;
-  std::int64_t in;
-};
-constexpr std::array kLayers{
-    Layer{.name = "Mixtral fc1", .groups = 8, .out = 28672, .in = 4096},
-    Layer{.name = "Mixtral fc2", .groups = 8, .out = 4096, .in = 14336},
-    Layer{.name = "DSv3 fc1", .groups = 32, .out = 4096, .in = 7168},
-    Layer{.name = "DSv3 fc2", .groups = 32, .out = 7168, .in = 2048},
-    Layer{.name = "DSv3 fc1", .groups = 8, .out = 4096, .in = 7168},
-    Layer{.name = "DSv3 fc2", .groups = 8, .out = 7168, .in = 2048},
-    Layer{.name = "Qwen3 fc1", .groups = 16, .out = 1536, .in = 2048},
-    Layer{.name = "Qwen3 fc2", .groups = 16, .out = 2048, .in = 768},
-};
-
-bool is_gated(const Layer& layer) {
-  return std::strstr(layer.name, "fc1") != nullptr;
-}
-
-Sizes balanced(std::int64_t rows, std::int64_t groups) {
-  return Sizes(static_cast<std::size_t>(groups), rows / groups);
-}
-
-Sizes skewed(std::int64_t rows, std::int64_t groups) {
-  const std::int64_t used = groups - groups / 8;
-  std::vector<double> weights;
-  for (std::int64_t i = 1; i <= used; ++i) weights.push_back(1 / static_cast<double>(i));
-  const double all = std::accumulate(weights.begin(), weights.end(), 0.0);
-  Sizes sizes(static_cast<std::size_t>(groups), 0);
-  std::int64_t left = rows;
-  for (std::size_t i = 1; i < weights.size(); ++i) {
-    sizes[i] = static_cast<std::int64_t>(static_cast<double>(rows) * weights[i] / all);
-    left -= sizes[i];
-  }
-  sizes[0] = left;
-  std::mt19937 random(7);
-  for (std::size_t i = sizes.size() - 1; i > 0; --i) std::swap(sizes[i], sizes[random() % (i + 1)]);
-  return sizes;
-}
-
-class Stream {
+class Cublas {
  public:
-  Stream() {
-    require(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "create a stream");
-    require(cudaEventCreate(&before_), "create an event");
-    require(cudaEventCreate(&after_), "create an event");
-    require(cublasCreate(&cublas_) == CUBLAS_STATUS_SUCCESS, "start cuBLAS");
-    require(cublasSetStream(cublas_, stream_) == CUBLAS_STATUS_SUCCESS, "start cuBLAS");
-    require(cublasSetWorkspace(cublas_, workspace_.at(), kWorkspace) == CUBLAS_STATUS_SUCCESS,
+  explicit Cublas(const Stream& stream) {
+    require(cublasCreate(&handle_) == CUBLAS_STATUS_SUCCESS, "start cuBLAS");
+    require(cublasSetStream(handle_, stream.get()) == CUBLAS_STATUS_SUCCESS, "start cuBLAS");
+    require(cublasSetWorkspace(handle_, workspace_.at(), kWorkspace) == CUBLAS_STATUS_SUCCESS,
             "start cuBLAS");
   }
-  [[nodiscard]] cudaStream_t get() const { return stream_; }
-
-  /// Copies between host and device or on the device, after all that the stream was given before,
-  /// and waits for it. cudaMemcpy would return before it is done, on a stream that this one does
-  /// not wait for.
-  void copy(void* to, const void* from, std::size_t bytes, const char* what) const {
-    require(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), what);
-    require(cudaStreamSynchronize(stream_), what);
-  }
-  /// Writes the bytes again and again, as far as the buffer goes.
-  void fill(const Buffer& buffer, const std::vector<std::byte>& bytes) const {
-    const std::size_t once = std::min(bytes.size(), buffer.bytes());
-    copy(buffer.at(), bytes.data(), once, "fill");
-    for (std::size_t done = once; done < buffer.bytes(); done += once) {
-      copy(buffer.at(static_cast<std::int64_t>(done)), buffer.at(),
-           std::min(once, buffer.bytes() - done), "fill");
-    }
-  }
-  [[nodiscard]] cublasHandle_t cublas() const { return cublas_; }
-
-  [[nodiscard]] cudaGraphExec_t captured(const std::function<void()>& work) const {
-    cudaGraph_t graph = nullptr;
-    cudaGraphExec_t exec = nullptr;
-    require(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "capture");
-    work();
-    require(cudaStreamEndCapture(stream_, &graph), "capture");
-    require(cudaGraphInstantiate(&exec, graph, 0), "instantiate");
-    require(cudaGraphDestroy(graph), "destroy a graph");
-    return exec;
-  }
-  /// Milliseconds, with nothing in the cache.
-  [[nodiscard]] double time(cudaGraphExec_t exec) const {
-    require(cudaMemsetAsync(flushed_.at(), 1, kFlushed, stream_), "flush");
-    require(cudaEventRecord(before_, stream_), "record");
-    require(cudaGraphLaunch(exec, stream_), "replay");
-    require(cudaEventRecord(after_, stream_), "record");
-    require(cudaEventSynchronize(after_), "replay");
-    float milliseconds = 0;
-    require(cudaEventElapsedTime(&milliseconds, before_, after_), "read a time");
-    return double{milliseconds};
-  }
+  [[nodiscard]] cublasHandle_t handle() const { return handle_; }
 
  private:
   Buffer workspace_{kWorkspace};
-  Buffer flushed_{kFlushed};
-  cudaStream_t stream_ = nullptr;
-  cudaEvent_t before_ = nullptr;
-  cudaEvent_t after_ = nullptr;
-  cublasHandle_t cublas_ = nullptr;
+  cublasHandle_t handle_ = nullptr;
 };
 
 // One layer's tensors, and a result of each peer's own.
 class Products {
  public:
-  Products(const Stream& stream, const Patterns& patterns, const Layer& layer, std::int64_t rows)
+  Products(const Stream& stream, const Cublas& cublas, const Patterns& patterns, const Layer& layer,
+           std::int64_t rows)
       : stream_(stream),
+        cublas_(cublas),
         patterns_(patterns),
         layer_(layer),
         rows_(rows),
@@ -373,7 +238,7 @@ class Products {
     const float beta = is_weight ? 1 : 0;
     const auto whole = [](std::int64_t value) { return static_cast<int>(value); };
     require(
-        cublasGemmEx(stream_.cublas(), a_turn, b_turn, whole(mnk[0]), whole(mnk[1]), whole(mnk[2]),
+        cublasGemmEx(cublas_.handle(), a_turn, b_turn, whole(mnk[0]), whole(mnk[1]), whole(mnk[2]),
                      &alpha, a, CUDA_R_16BF, whole(a_step), b, CUDA_R_16BF, whole(b_step), &beta, c,
                      is_weight ? CUDA_R_32F : CUDA_R_16BF, whole(c_step), CUBLAS_COMPUTE_32F,
                      CUBLAS_GEMM_DEFAULT) == CUBLAS_STATUS_SUCCESS,
@@ -398,6 +263,7 @@ class Products {
   }
 
   const Stream& stream_;
+  const Cublas& cublas_;
   const Patterns& patterns_;
   Layer layer_;
   std::int64_t rows_;
@@ -410,11 +276,6 @@ class Products {
   Sizes sizes_;
   Kind kind_ = Kind::Forward;
 };
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 enum class Verdict : std::uint8_t { Right, Wrong };
 
@@ -448,15 +309,6 @@ Verdict measure(const Stream& stream, const Products& products, const Raced& rac
   return is_right ? Verdict::Right : Verdict::Wrong;
 }
 
-double used_rows(const Sizes& sizes) {
-  return static_cast<double>(std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}));
-}
-
-Sizes sizes_of(const char* spread, std::int64_t rows, const Layer& layer) {
-  return std::strcmp(spread, "bal") == 0 ? balanced(rows, layer.groups)
-                                         : skewed(rows, layer.groups);
-}
-
 // Runs one table of all layers, of `make(layer, spread)`.
 template <typename Make>
 Verdict measure_all(const char* ours, const char* peers, Make make) {
@@ -475,6 +327,7 @@ Verdict measure_all(const char* ours, const char* peers, Make make) {
 int main(int count, char** arguments) {
   const std::int64_t rows = count > 1 ? std::atoll(arguments[1]) : 16384;
   const Stream stream;
+  const Cublas cublas(stream);
   const Patterns patterns;
   const auto name_of = [](const Layer& layer, const char* spread, const char* pass) {
     return std::string(layer.name) + " E" + std::to_string(layer.groups) + " " + spread + " " +
@@ -482,7 +335,7 @@ int main(int count, char** arguments) {
   };
   const Verdict beside_cublas =
       measure_all("ours", "cuBLAS", [&](const Layer& layer, const char* spread) {
-        Products products(stream, patterns, layer, rows);
+        Products products(stream, cublas, patterns, layer, rows);
         const Sizes sizes = sizes_of(spread, rows, layer);
         const double operations =
             2 * used_rows(sizes) * static_cast<double>(layer.out) * static_cast<double>(layer.in);
@@ -502,7 +355,7 @@ int main(int count, char** arguments) {
       });
   const Verdict in_one =
       measure_all("in one", "apart", [&](const Layer& layer, const char* spread) {
-        Products products(stream, patterns, layer, rows);
+        Products products(stream, cublas, patterns, layer, rows);
         const Sizes sizes = sizes_of(spread, rows / kMicrobatches, layer);
         products.use(sizes, Kind::WeightGradient);
         const Raced raced{[&] { products.launch_in_one(); }, [&] { products.launch_apart(); }};
@@ -513,7 +366,7 @@ int main(int count, char** arguments) {
       });
   const Verdict with_epilogue =
       measure_all("in one", "apart", [&](const Layer& layer, const char* spread) {
-        Products products(stream, patterns, layer, rows);
+        Products products(stream, cublas, patterns, layer, rows);
         const Sizes sizes = sizes_of(spread, rows, layer);
         products.use(sizes, Kind::Forward);
         const Raced raced{[&] { products.launch_with_epilogue(); },

@@ -40,6 +40,16 @@ using Kernels = std::span<const Kernel<C>>;
 [[nodiscard]] Launch<run::GroupedProduct> launch_of(const run::GroupedProduct& call);
 [[nodiscard]] Kernels<run::GroupedProduct> kernels_of(std::type_identity<run::GroupedProduct>);
 
+// quantise.cu
+[[nodiscard]] Launch<run::QuantiseRows> launch_of(const run::QuantiseRows& call);
+[[nodiscard]] Kernels<run::QuantiseRows> kernels_of(std::type_identity<run::QuantiseRows>);
+[[nodiscard]] Launch<run::QuantiseWeights> launch_of(const run::QuantiseWeights& call);
+[[nodiscard]] Kernels<run::QuantiseWeights> kernels_of(std::type_identity<run::QuantiseWeights>);
+
+// scaled.cu
+[[nodiscard]] Launch<run::ScaledProduct> launch_of(const run::ScaledProduct& call);
+[[nodiscard]] Kernels<run::ScaledProduct> kernels_of(std::type_identity<run::ScaledProduct>);
+
 // norms.cu
 [[nodiscard]] Launch<run::LayerNorm> launch_of(const run::LayerNorm& call);
 [[nodiscard]] Kernels<run::LayerNorm> kernels_of(std::type_identity<run::LayerNorm>);

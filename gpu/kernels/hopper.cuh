@@ -63,7 +63,7 @@ struct TiledMatrix {
   const void* data;
   int rows;
   int columns;        ///< contiguous
-  int element_bytes;  ///< 2 or 4
+  int element_bytes;  ///< 1, 2 or 4
   int box_rows;
 };
 
@@ -97,7 +97,10 @@ __device__ inline void make_map(const TiledMatrix& matrix, TileMap& draft, TileM
         "r"(128 / matrix.element_bytes), "r"(matrix.box_rows), "r"(matrix.columns),
         "r"(matrix.rows), "l"(std::int64_t{matrix.columns} * matrix.element_bytes)
         : "memory");
-    if (matrix.element_bytes == 2) {  // 16 bits of any kind, which are only moved
+    if (matrix.element_bytes == 1) {
+      asm volatile("tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [%0], 0;\n" ::"r"(at)
+                   : "memory");
+    } else if (matrix.element_bytes == 2) {  // 16 bits of any kind, which are only moved
       asm volatile("tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [%0], 10;\n" ::"r"(at)
                    : "memory");
     } else {
@@ -138,6 +141,18 @@ __device__ inline void copy_box_once(std::uint32_t to, const TileMap* map, int r
       "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
       ".L2::cache_hint [%0], [%1, {%2, %3}], [%4], %5;\n" ::"r"(to),
       "l"(map), "r"(column), "r"(row), "r"(barrier), "l"(kEvictFirst)
+      : "memory");
+#endif
+}
+
+/// Brings bytes that lie side by side; their number and both addresses are multiples of 16.
+__device__ inline void copy_bytes(std::uint32_t to, const void* from, int bytes,
+                                  std::uint32_t barrier) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];\n" ::
+          "r"(to),
+      "l"(from), "r"(bytes), "r"(barrier)
       : "memory");
 #endif
 }
@@ -285,6 +300,30 @@ __device__ void multiply_wide(WideSums& sums, std::uint64_t a, std::uint64_t b) 
   } else {
     CAPO_MULTIPLY_64_256_16("f16.f16");
   }
+#endif
+}
+
+/// Sums of 64 x 128 elements, likewise.
+using HalfSums = float[2][8][4];
+
+/// sums = a b, or sums += a b unless it is the first, for 64 x 128 elements of E4m3 codes and a
+/// depth of 32, both along the depth. It is under way until wait_for_products.
+__device__ inline void multiply_codes(HalfSums& sums, std::uint64_t a, std::uint64_t b,
+                                      bool is_first) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile(
+      "{\n"
+      ".reg .pred adds;\n"
+      "setp.eq.u32 adds, %66, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n128k32.f32.e4m3.e4m3 {"
+      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+      "}, %64, %65, adds, 1, 1;\n"
+      "}\n"
+      : CAPO_SUMS_OF_CHUNK(0), CAPO_SUMS_OF_CHUNK(1)
+      : "l"(a), "l"(b), "r"(is_first ? 1 : 0));
 #endif
 }
 

@@ -31,17 +31,14 @@ __device__ inline void wait_for_all() {
 }
 
 // Neighbouring threads read what lies side by side. Zero where there is nothing.
-template <typename T>
-__device__ void load_slice(const Operand<T>& operand, int first, int first_depth, Slice& slice) {
+template <typename Operand>
+__device__ void load_slice(const Operand& operand, int first, int first_depth, Slice& slice) {
   for (auto at = static_cast<int>(threadIdx.x); at < kDeep * kPlainSide; at += kPlainThreads) {
-    const bool along_depth = operand.depth_step == 1;
+    const bool along_depth = operand.is_along_depth();
     const int depth = along_depth ? at % kDeep : at / kPlainSide;
     const int one = along_depth ? at / kDeep : at % kPlainSide;
     const bool is_there = first + one < operand.count && first_depth + depth < operand.depth;
-    slice[depth][one] = is_there
-                            ? to_float(operand.data[(first + one) * operand.step +
-                                                    (first_depth + depth) * operand.depth_step])
-                            : 0.0F;
+    slice[depth][one] = is_there ? operand.number(first + one, first_depth + depth) : 0.0F;
   }
 }
 
@@ -52,18 +49,18 @@ __device__ inline int column_of_thread() {
   return static_cast<int>(threadIdx.x) % 16 * 4;
 }
 
-// Goes on with a thread's sums along the depth of a product.
-template <typename T, typename C>
-__device__ void add_up(const Product<T, C>& product, int first_row, int first_column,
-                       float (&sums)[4][4]) {
+// Goes on with a thread's sums along the depth of two operands.
+template <typename Operand>
+__device__ void add_up(const Operand& of_rows, const Operand& of_columns, int first_row,
+                       int first_column, float (&sums)[4][4]) {
   __shared__ Slice a;
   __shared__ Slice b;
   const int down = row_of_thread();
   const int across = column_of_thread();
-  for (int depth = 0; depth < product.depth(); depth += kDeep) {
+  for (int depth = 0; depth < of_rows.depth; depth += kDeep) {
     wait_for_all();  // somebody may still be reading the slices before
-    load_slice(product.a, first_row, depth, a);
-    load_slice(product.b, first_column, depth, b);
+    load_slice(of_rows, first_row, depth, a);
+    load_slice(of_columns, first_column, depth, b);
     wait_for_all();
 #pragma unroll
     for (int k = 0; k < kDeep; ++k) {
@@ -84,9 +81,10 @@ template <typename T, typename C>
 __device__ void multiply_plainly(const run::GroupedProduct& call, const Batch* batches,
                                  const Product<T, C>& product, const Tile& tile, int columns_end) {
   float sums[4][4] = {};
-  plain::add_up(product, tile.row, tile.column, sums);
+  plain::add_up(product.a, product.b, tile.row, tile.column, sums);
   for (int at = 0; at < call.further; ++at) {
-    plain::add_up(product_of<T, C>(call, batches[at], tile.group), tile.row, tile.column, sums);
+    const Product<T, C> further = product_of<T, C>(call, batches[at], tile.group);
+    plain::add_up(further.a, further.b, tile.row, tile.column, sums);
   }
 #pragma unroll
   for (int i = 0; i < 4; ++i) {

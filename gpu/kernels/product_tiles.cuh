@@ -21,6 +21,7 @@
 
 #pragma once
 
+#include "gpu/kernels/elements.cuh"
 #include "gpu/kernels/row_groups.cuh"
 
 #include <cstdint>
@@ -37,6 +38,11 @@ struct Operand {
   std::int64_t depth_step;  ///< likewise along the depth
   int count;
   int depth;
+
+  [[nodiscard]] __device__ bool is_along_depth() const { return depth_step == 1; }
+  [[nodiscard]] __device__ float number(int one, int at) const {
+    return to_float(data[one * step + at * depth_step]);
+  }
 };
 
 /// The matrices of one group.

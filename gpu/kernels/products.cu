@@ -5,8 +5,8 @@
 //
 // Addresses of weights lie on the device and are looked at there. Tested by products_test.cpp.
 
-#include "core/base/result.h"
 #include "gpu/kernels/families.h"
+#include "gpu/kernels/limits.h"
 #include "gpu/kernels/product_hopper.cuh"
 #include "gpu/kernels/product_mma.cuh"
 #include "gpu/kernels/product_plain.cuh"
@@ -23,13 +23,6 @@ namespace capo::gpu {
 namespace {
 
 using run::GroupedProduct;
-
-// The instructions of sm_90a are there only where machine code for it was built.
-#ifdef CAPO_SM90A
-constexpr bool kHasHopper = true;
-#else
-constexpr bool kHasHopper = false;
-#endif
 
 constexpr int kDynamicBytes = kSlots * kSlotBytes;
 constexpr int kStaticBytes = static_cast<int>(sizeof(GroupTiles) + 2 * sizeof(plain::Slice)) + 64;
@@ -124,14 +117,8 @@ bool lies_well(const GroupedProduct& call) {
          });
 }
 
-struct Limits {
-  int multiprocessors = 0;
-  int shared_bytes = 0;  // of a block
-  int capability = 0;    // 9 of sm_90
-};
+}  // namespace
 
-// Asks the current device. It is an error if it does not say: a guess would take another kernel,
-// which rounds otherwise.
 Result<Limits, CudaStatus> device_limits() {
   int device = 0;
   Limits limits;
@@ -148,8 +135,6 @@ Result<Limits, CudaStatus> device_limits() {
   if (!status.ok()) return status;
   return limits;
 }
-
-}  // namespace
 
 Launch<GroupedProduct> launch_of(const GroupedProduct& call) {
   const TensorCoreKernels kernels = tensor_core_kernels(call);

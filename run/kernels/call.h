@@ -301,17 +301,18 @@ enum class Scaling : std::uint8_t {
   Mxfp8,  ///< 32 codes along the depth
 };
 /// Codes of a block along the depth.
-[[nodiscard]] constexpr std::int64_t block_depth(Scaling scaling) {
+[[nodiscard]] CAPO_HOST_DEVICE constexpr std::int64_t block_depth(Scaling scaling) {
   return scaling == Scaling::Block ? 128 : 32;
 }
 /// Vectors that share a scale in a matrix of weights.
-[[nodiscard]] constexpr std::int64_t block_width(Scaling scaling) {
+[[nodiscard]] CAPO_HOST_DEVICE constexpr std::int64_t block_width(Scaling scaling) {
   return scaling == Scaling::Block ? 128 : 1;
 }
-[[nodiscard]] constexpr std::int64_t scale_bytes(Scaling scaling) {
+[[nodiscard]] CAPO_HOST_DEVICE constexpr std::int64_t scale_bytes(Scaling scaling) {
   return scaling == Scaling::Block ? 4 : 1;
 }
-[[nodiscard]] constexpr std::int64_t whole_blocks(std::int64_t count, std::int64_t of) {
+[[nodiscard]] CAPO_HOST_DEVICE constexpr std::int64_t whole_blocks(std::int64_t count,
+                                                                   std::int64_t of) {
   return (count + of - 1) / of;
 }
 
@@ -334,7 +335,7 @@ struct Codes {
 /// codes of a group lie well. Codes between groups are zero.
 inline constexpr std::int64_t kGroupDepth = 128;
 /// Depth of all groups of rows together, whatever their sizes are.
-[[nodiscard]] constexpr std::int64_t depth_of(const Rows& rows) {
+[[nodiscard]] CAPO_HOST_DEVICE constexpr std::int64_t depth_of(const Rows& rows) {
   const std::int64_t most = rows.sizes == nullptr ? whole_blocks(rows.count, kGroupDepth)
                                                   : rows.count / kGroupDepth + rows.groups;
   return most * kGroupDepth;

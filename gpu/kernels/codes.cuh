@@ -1,0 +1,78 @@
+// Codes of eight bits and the scales of their blocks on the device, to the bit as
+// run/kernels/codes.h has them.
+//
+// Before sm_89 there is no instruction that makes a code, and CUDA's header does it in some twenty.
+// Tested by tests/gpu/codes_test.cpp over all bf16 numbers.
+
+#pragma once
+
+#include "run/kernels/call.h"
+
+#include <cuda_fp8.h>
+
+#include <cstdint>
+
+namespace capo::gpu {
+
+inline constexpr float kMostE4m3 = 448;
+
+__device__ inline std::uint8_t e4m3_of(float value) {
+  return __nv_cvt_float_to_fp8(value, __NV_SATFINITE, __NV_E4M3);
+}
+/// Of two neighbours, the first in the lower byte.
+__device__ inline unsigned two_e4m3_of(float first, float second) {
+  return __nv_cvt_float2_to_fp8x2(make_float2(first, second), __NV_SATFINITE, __NV_E4M3);
+}
+__device__ inline float float_of_e4m3(std::uint8_t code) {
+  return __half2float(__half(__nv_cvt_fp8_to_halfraw(code, __NV_E4M3)));
+}
+
+/// Two to the power of an exponent of fp32, with its bias: 0 stands for 2^-127.
+__device__ inline float power_of_two(unsigned exponent) {
+  return __uint_as_float(exponent == 0 ? 0x00400000U : exponent << 23);
+}
+__device__ inline float float_of_e8m0(std::uint8_t bits) {
+  return bits == 0xffU ? __uint_as_float(0x7fffffffU) : power_of_two(bits);
+}
+
+/// The biased exponent of the power of two that codes of a block are multiplied by; its opposite is
+/// that of what numbers are multiplied by to become codes.
+[[nodiscard]] __device__ inline unsigned down_of_block(float largest) {
+  constexpr unsigned kOne = 127;
+  if (largest == 0 || isinf(largest)) return kOne;
+  const float scale = fminf(__fdiv_rn(kMostE4m3, largest), 0x1.fep127F);
+  return 254U - (__float_as_uint(scale) >> 23);
+}
+[[nodiscard]] __device__ inline unsigned down_of_mxfp8(float largest) {
+  const float share = __fmul_rn(largest, 1.0F / kMostE4m3);
+  if (isinf(share)) return 0xfeU;
+  const unsigned bits = __float_as_uint(share);
+  const unsigned exponent = bits >> 23;
+  const unsigned fraction = bits & 0x7fffffU;
+  const bool is_more = exponent == 0 ? fraction > 0x400000U : fraction != 0;
+  return exponent + (is_more && exponent < 0xfeU ? 1U : 0U);
+}
+template <run::Scaling kScaling>
+[[nodiscard]] __device__ unsigned down_of(float largest) {
+  return kScaling == run::Scaling::Block ? down_of_block(largest) : down_of_mxfp8(largest);
+}
+[[nodiscard]] __device__ inline float up_of(unsigned down) {
+  return power_of_two(254U - down);
+}
+
+/// A scale in memory.
+template <run::Scaling kScaling>
+__device__ void put_scale(void* scales, std::int64_t at, unsigned down) {
+  if constexpr (kScaling == run::Scaling::Block) {
+    static_cast<float*>(scales)[at] = power_of_two(down);
+  } else {
+    static_cast<std::uint8_t*>(scales)[at] = static_cast<std::uint8_t>(down);
+  }
+}
+template <run::Scaling kScaling>
+[[nodiscard]] __device__ float scale_at(const void* scales, std::int64_t at) {
+  if constexpr (kScaling == run::Scaling::Block) return static_cast<const float*>(scales)[at];
+  return float_of_e8m0(static_cast<const std::uint8_t*>(scales)[at]);
+}
+
+}  // namespace capo::gpu

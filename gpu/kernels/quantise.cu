@@ -1,0 +1,416 @@
+// Rows and weights become codes of eight bits, for products that sum along either side: what is
+// read once is written both ways.
+//
+// A block takes tiles of 128 x 128 numbers in turn. Each thread holds eight times eight neighbours
+// of a row, so that sixteen threads have the blocks of a row: they find its scale, and write its
+// codes at once. Then all numbers are put into shared memory, from where each thread takes two
+// columns of 32 rows. Their codes go once more through shared memory, since a column's lie far from
+// the next one's. Tiles of rows begin with a group's first row, so that no block along the rows is
+// of two groups; what is beyond the group counts as zero.
+//
+//   tile    128 x 128 numbers
+//   codes   128 x (128 + 16) bytes, by columns
+//
+// No result depends on which block took a tile. Tested by codes_test.cpp.
+
+#include "gpu/kernels/codes.cuh"
+#include "gpu/kernels/elements.cuh"
+#include "gpu/kernels/families.h"
+#include "gpu/kernels/row_groups.cuh"
+
+#include <cstdint>
+
+namespace capo::gpu {
+
+namespace {
+
+using run::QuantiseRows;
+using run::QuantiseWeights;
+using run::Scaling;
+
+constexpr int kSide = 128;
+constexpr int kThreads = 256;
+constexpr int kCodeStep = kSide + 16;
+static_assert(kSide == run::kGroupDepth);
+
+constexpr int kCodeBytes = kSide * kCodeStep;
+template <typename T>
+constexpr int kTileBytes = kSide* kSide* static_cast<int>(sizeof(T));
+template <typename T>
+constexpr int shared_bytes = kTileBytes<T> + kCodeBytes;
+
+// Where the codes of a tile go, of one way: its first code, and its first scale.
+struct Destination {
+  std::uint8_t* codes;
+  std::int64_t step;  // codes from a vector to the next
+  int count;          // vectors that are there
+  int depth;          // codes of each that are there
+  void* scales;
+  std::int64_t first_scale;
+  std::int64_t scale_step;  // from a block of depth to the next
+};
+
+// Eight neighbours for each of eight rows, 16 apart.
+constexpr int kStrips = 8;
+constexpr int kThreadsOfRow = kSide / 8;
+constexpr int kRowsAtOnce = kThreads / kThreadsOfRow;
+// They are held as they lie, since each number in a register of its own would be too many.
+template <typename T>
+struct Strip {
+  uint4 words[sizeof(T) / 2];
+
+  [[nodiscard]] __device__ Eight numbers() const {
+    T at[8];
+    memcpy(at, words, sizeof words);
+    Eight eight;
+#pragma unroll
+    for (int i = 0; i < 8; ++i) eight.at[i] = to_float(at[i]);
+    return eight;
+  }
+};
+template <typename T>
+struct Strips {
+  Strip<T> rows[kStrips];
+};
+__device__ int first_row_of_thread() {
+  return static_cast<int>(threadIdx.x) / kThreadsOfRow;
+}
+__device__ int column_of_thread() {
+  return static_cast<int>(threadIdx.x) % kThreadsOfRow * 8;
+}
+
+// Numbers beyond the rows and columns that are there are zeros. Those of a whole tile that lies
+// well are asked for one after the other without a branch, so that all are on their way at once.
+template <typename T>
+__device__ Strips<T> load_strips(const T* from, std::int64_t step, int rows, int columns) {
+  Strips<T> strips;
+  const T* const corner = from + first_row_of_thread() * step + column_of_thread();
+  const bool lies_well = is_aligned(from) && step * sizeof(T) % sizeof(uint4) == 0;
+  if (lies_well && rows == kSide && columns == kSide) {
+#pragma unroll
+    for (int i = 0; i < kStrips; ++i) {
+      strips.rows[i] = *reinterpret_cast<const Strip<T>*>(corner + i * kRowsAtOnce * step);
+    }
+    return strips;
+  }
+#pragma unroll
+  for (int i = 0; i < kStrips; ++i) {
+    const int there =
+        first_row_of_thread() + i * kRowsAtOnce < rows ? columns - column_of_thread() : 0;
+    alignas(16) T eight[8];
+#pragma unroll
+    for (int k = 0; k < 8; ++k) {
+      eight[k] = k < there ? corner[i * kRowsAtOnce * step + k] : round_to<T>(0.0F);
+    }
+    memcpy(strips.rows[i].words, eight, sizeof eight);
+  }
+  return strips;
+}
+
+// NaN is left out.
+__device__ float largest_of(const Eight& eight) {
+  float largest = 0;
+#pragma unroll
+  for (const float number : eight.at) largest = fmaxf(largest, fabsf(number));
+  return largest;
+}
+template <int kLanes>
+__device__ float largest_of_lanes(float largest) {
+#pragma unroll
+  for (int distance = 1; distance < kLanes; distance *= 2) {
+    largest = fmaxf(largest, __shfl_xor_sync(0xffffffffU, largest, distance));
+  }
+  return largest;
+}
+
+// The largest magnitude in the tile; for a whole block.
+template <typename T>
+__device__ float largest_of_tile(const Strips<T>& strips) {
+  __shared__ float of_warps[kThreads / 32];
+  float largest = 0;
+#pragma unroll
+  for (const Strip<T>& row : strips.rows) largest = fmaxf(largest, largest_of(row.numbers()));
+  largest = largest_of_lanes<32>(largest);
+  __syncthreads();  // somebody may still be reading those of the tile before
+  if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = largest;
+  __syncthreads();
+  for (const float one : of_warps) largest = fmaxf(largest, one);
+  return largest;
+}
+
+// Writes codes that lie side by side, of which so many are there.
+template <typename Word>
+__device__ void store_codes(std::uint8_t* to, const Word& codes, int there) {
+  constexpr int kCodes = static_cast<int>(sizeof(Word));
+  if (there >= kCodes && reinterpret_cast<std::uintptr_t>(to) % sizeof(Word) == 0) {
+    *reinterpret_cast<Word*>(to) = codes;
+    return;
+  }
+  std::uint8_t bytes[kCodes];
+  memcpy(bytes, &codes, sizeof bytes);
+  for (int i = 0; i < kCodes && i < there; ++i) to[i] = bytes[i];
+}
+
+// Quantises the rows of a tile. A scale that is given is that of the whole tile, and is written
+// elsewhere.
+template <Scaling kScaling, typename T>
+__device__ void quantise_rows_of(const Destination& to, const Strips<T>& strips,
+                                 const unsigned* of_tile) {
+  constexpr int kDeep = static_cast<int>(run::block_depth(kScaling));
+  const int column = column_of_thread();
+#pragma unroll
+  for (int i = 0; i < kStrips; ++i) {
+    const int row = first_row_of_thread() + i * kRowsAtOnce;
+    const Eight numbers = strips.rows[i].numbers();
+    const unsigned down = of_tile != nullptr
+                              ? *of_tile
+                              : down_of<kScaling>(largest_of_lanes<kDeep / 8>(largest_of(numbers)));
+    if (row >= to.count) continue;
+    const float up = up_of(down);
+    unsigned words[2];
+#pragma unroll
+    for (int word = 0; word < 2; ++word) {
+      const float* const four = numbers.at + word * 4;
+      words[word] =
+          two_e4m3_of(four[0] * up, four[1] * up) | two_e4m3_of(four[2] * up, four[3] * up) << 16;
+    }
+    store_codes(to.codes + row * to.step + column, make_uint2(words[0], words[1]),
+                to.depth - column);
+    if (of_tile == nullptr && column % kDeep == 0 && column < to.depth) {
+      put_scale<kScaling>(to.scales, to.first_scale + column / kDeep * to.scale_step + row, down);
+    }
+  }
+}
+
+// Puts the numbers into shared memory; for a whole block.
+template <typename T>
+__device__ void share(const Strips<T>& strips, T* tile) {
+#pragma unroll
+  for (int i = 0; i < kStrips; ++i) {
+    const int row = first_row_of_thread() + i * kRowsAtOnce;
+    *reinterpret_cast<Strip<T>*>(tile + row * kSide + column_of_thread()) = strips.rows[i];
+  }
+  __syncthreads();
+}
+
+// Quantises the columns of a tile in shared memory, as quantise_rows_of() does rows; for a whole
+// block. A thread has two columns of 32 rows: a block of Mxfp8, and a quarter of one of Block.
+template <Scaling kScaling, typename T>
+__device__ void quantise_columns_of(const Destination& to, const T* tile, std::uint8_t* codes,
+                                    const unsigned* of_tile) {
+  constexpr int kRows = 32;
+  constexpr int kQuarters = kSide / kRows;
+  __shared__ float largest_of_quarters[kQuarters][kSide];
+  const auto column = static_cast<int>(threadIdx.x) % (kSide / 2) * 2;
+  const auto quarter = static_cast<int>(threadIdx.x) / (kSide / 2);
+  // Two neighbours of a row; they are read twice, which takes fewer registers than to hold them.
+  const auto both_at = [&](int row) {
+    alignas(2 * sizeof(T)) T both[2];
+    memcpy(both, tile + (quarter * kRows + row) * kSide + column, sizeof both);
+    return make_float2(to_float(both[0]), to_float(both[1]));
+  };
+  float largest[2] = {0, 0};
+#pragma unroll
+  for (int row = 0; row < kRows; ++row) {
+    const float2 both = both_at(row);
+    largest[0] = fmaxf(largest[0], fabsf(both.x));
+    largest[1] = fmaxf(largest[1], fabsf(both.y));
+  }
+  constexpr bool kSharesQuarters = kScaling == Scaling::Block;
+  if (kSharesQuarters && of_tile == nullptr) {
+    largest_of_quarters[quarter][column] = largest[0];
+    largest_of_quarters[quarter][column + 1] = largest[1];
+    __syncthreads();
+#pragma unroll
+    for (int other = 0; other < kQuarters; ++other) {
+      largest[0] = fmaxf(largest[0], largest_of_quarters[other][column]);
+      largest[1] = fmaxf(largest[1], largest_of_quarters[other][column + 1]);
+    }
+  }
+  unsigned down[2];
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    down[i] = of_tile != nullptr ? *of_tile : down_of<kScaling>(largest[i]);
+    const bool writes = kSharesQuarters ? quarter == 0 : quarter * kRows < to.depth;
+    if (of_tile != nullptr || !writes || column + i >= to.count) continue;
+    const int block = kSharesQuarters ? 0 : quarter;
+    put_scale<kScaling>(to.scales, to.first_scale + block * to.scale_step + column + i, down[i]);
+  }
+  const float first_up = up_of(down[0]);
+  const float second_up = up_of(down[1]);
+#pragma unroll
+  for (int row = 0; row < kRows; row += 4) {
+    float2 four[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) four[i] = both_at(row + i);
+    auto* const place =
+        reinterpret_cast<unsigned*>(codes + column * kCodeStep + quarter * kRows + row);
+    *place = two_e4m3_of(four[0].x * first_up, four[1].x * first_up) |
+             two_e4m3_of(four[2].x * first_up, four[3].x * first_up) << 16;
+    place[kCodeStep / 4] = two_e4m3_of(four[0].y * second_up, four[1].y * second_up) |
+                           two_e4m3_of(four[2].y * second_up, four[3].y * second_up) << 16;
+  }
+  __syncthreads();
+  for (auto at = static_cast<int>(threadIdx.x); at < kSide * kSide / 16; at += kThreads) {
+    const int vector = at / (kSide / 16);
+    const int k = at % (kSide / 16) * 16;
+    if (vector >= to.count) continue;
+    store_codes(to.codes + vector * to.step + k,
+                *reinterpret_cast<const uint4*>(codes + vector * kCodeStep + k), to.depth - k);
+  }
+}
+
+struct BlockGroups : RowGroups {
+  int first_block[kMostGroups + 1];  // blocks of 128 rows before each group's
+};
+
+template <Scaling kScaling, typename T>
+__global__ void __launch_bounds__(kThreads, sizeof(T) == 4 ? 2 : 3)
+    quantise_rows(const QuantiseRows call) {
+  extern __shared__ __align__(16) std::uint8_t memory[];
+  __shared__ BlockGroups groups;
+  auto* const tile = reinterpret_cast<T*>(memory);
+  std::uint8_t* const codes = memory + shared_bytes<T> - kCodeBytes;
+  const int count = groups_of(call.rows);
+  if (threadIdx.x < 32) {
+    write_sums(count, groups.first_row, [&](int group) { return size_of(call.rows, group); });
+    write_sums(count, groups.first_block,
+               [&](int group) { return (size_of(call.rows, group) + kSide - 1) / kSide; });
+  }
+  __syncthreads();
+  constexpr int kDeep = static_cast<int>(run::block_depth(kScaling));
+  const auto columns = static_cast<int>(call.columns);
+  const std::int64_t depth = run::depth_of(call.rows);
+  const int across = (columns + kSide - 1) / kSide;
+  const int tiles = groups.first_block[count] * across;
+  int group = 0;
+  for (auto at = static_cast<int>(blockIdx.x); at < tiles; at += static_cast<int>(gridDim.x)) {
+    const int block = at / across;
+    const int column = at % across * kSide;
+    while (block >= groups.first_block[group + 1]) ++group;
+    const int row = groups.first_row[group] + (block - groups.first_block[group]) * kSide;
+    const int rows = min(kSide, groups.first_row[group + 1] - row);
+    const int wide = min(kSide, columns - column);
+    const Strips<T> strips = load_strips(
+        static_cast<const T*>(call.x) + row * call.columns + column, call.columns, rows, wide);
+    if (call.along_columns.codes != nullptr) {
+      const Destination to{.codes = call.along_columns.codes + row * call.columns + column,
+                           .step = call.columns,
+                           .count = rows,
+                           .depth = wide,
+                           .scales = call.along_columns.scales,
+                           .first_scale = column / kDeep * call.rows.count + row,
+                           .scale_step = call.rows.count};
+      quantise_rows_of<kScaling>(to, strips, nullptr);
+    }
+    if (call.along_rows.codes != nullptr) {
+      share(strips, tile);
+      const std::int64_t from = std::int64_t{block} * kSide;
+      const Destination to{.codes = call.along_rows.codes + column * depth + from,
+                           .step = depth,
+                           .count = wide,
+                           .depth = kSide,
+                           .scales = call.along_rows.scales,
+                           .first_scale = from / kDeep * call.columns + column,
+                           .scale_step = call.columns};
+      quantise_columns_of<kScaling>(to, tile, codes, nullptr);
+      __syncthreads();
+    }
+  }
+}
+
+// Where the codes of a tile of a group's weights go, from a vector and a depth on.
+template <Scaling kScaling>
+__device__ Destination of_weights(const run::Codes& to, std::int64_t group, int count, int depth,
+                                  int vector, int k) {
+  constexpr int kDeep = static_cast<int>(run::block_depth(kScaling));
+  constexpr int kWide = static_cast<int>(run::block_width(kScaling));
+  const std::int64_t across = run::whole_blocks(count, kWide);
+  const std::int64_t first = group * across * run::whole_blocks(depth, kDeep);
+  return {.codes = to.codes + (group * count + vector) * depth + k,
+          .step = depth,
+          .count = min(kSide, count - vector),
+          .depth = min(kSide, depth - k),
+          .scales = to.scales,
+          .first_scale = first + k / kDeep * across + vector / kWide,
+          .scale_step = across};
+}
+
+template <Scaling kScaling, typename T>
+__global__ void __launch_bounds__(kThreads, sizeof(T) == 4 ? 2 : 3)
+    quantise_weights(const QuantiseWeights call) {
+  extern __shared__ __align__(16) std::uint8_t memory[];
+  auto* const tile = reinterpret_cast<T*>(memory);
+  std::uint8_t* const codes = memory + shared_bytes<T> - kCodeBytes;
+  const auto in = static_cast<int>(call.in);
+  const auto out = static_cast<int>(call.out);
+  const int across = (in + kSide - 1) / kSide;
+  const std::int64_t in_group = std::int64_t{(out + kSide - 1) / kSide} * across;
+  for (std::int64_t at = blockIdx.x; at < call.groups * in_group; at += gridDim.x) {
+    const std::int64_t group = at / in_group;
+    const auto row = static_cast<int>(at % in_group / across) * kSide;
+    const auto column = static_cast<int>(at % across) * kSide;
+    const auto* w = static_cast<const T*>(call.w[group]) + row * call.in + column;
+    const Strips<T> strips =
+        load_strips(w, call.in, min(kSide, out - row), min(kSide, in - column));
+    constexpr bool kShares = kScaling == Scaling::Block;
+    const unsigned down = kShares ? down_of<kScaling>(largest_of_tile(strips)) : 0;
+    const unsigned* const of_tile = kShares ? &down : nullptr;
+    const auto put_shared_scale = [&](const Destination& to) {
+      if (kShares && threadIdx.x == 0) put_scale<kScaling>(to.scales, to.first_scale, down);
+    };
+    if (call.along_in.codes != nullptr) {
+      const Destination to = of_weights<kScaling>(call.along_in, group, out, in, row, column);
+      put_shared_scale(to);
+      quantise_rows_of<kScaling>(to, strips, of_tile);
+    }
+    if (call.along_out.codes != nullptr) {
+      const Destination to = of_weights<kScaling>(call.along_out, group, in, out, column, row);
+      put_shared_scale(to);
+      share(strips, tile);
+      quantise_columns_of<kScaling>(to, tile, codes, of_tile);
+      __syncthreads();
+    }
+  }
+}
+
+const Kernel<QuantiseRows> kRows[][kTypes] = {
+    {quantise_rows<Scaling::Block, Bf16>, quantise_rows<Scaling::Block, Fp16>,
+     quantise_rows<Scaling::Block, float>},
+    {quantise_rows<Scaling::Mxfp8, Bf16>, quantise_rows<Scaling::Mxfp8, Fp16>,
+     quantise_rows<Scaling::Mxfp8, float>}};
+const Kernel<QuantiseWeights> kWeights[][kTypes] = {
+    {quantise_weights<Scaling::Block, Bf16>, quantise_weights<Scaling::Block, Fp16>,
+     quantise_weights<Scaling::Block, float>},
+    {quantise_weights<Scaling::Mxfp8, Bf16>, quantise_weights<Scaling::Mxfp8, Fp16>,
+     quantise_weights<Scaling::Mxfp8, float>}};
+
+template <typename C>
+Launch<C> launch_tiles(const Kernel<C> (&kernels)[kTypes], const C& call, std::int64_t tiles) {
+  return {.kernel = of_type(kernels, call.type),
+          .blocks = blocks_for(tiles),
+          .threads = kThreads,
+          .shared_bytes = call.type == DataType::Fp32 ? shared_bytes<float> : shared_bytes<Bf16>};
+}
+
+}  // namespace
+
+Launch<QuantiseRows> launch_of(const QuantiseRows& call) {
+  const std::int64_t tiles =
+      run::depth_of(call.rows) / kSide * run::whole_blocks(call.columns, kSide);
+  return launch_tiles(kRows[static_cast<std::size_t>(call.scaling)], call, tiles);
+}
+Kernels<QuantiseRows> kernels_of(std::type_identity<QuantiseRows>) {
+  return {kRows[0], 2 * kTypes};
+}
+
+Launch<QuantiseWeights> launch_of(const QuantiseWeights& call) {
+  const std::int64_t tiles =
+      call.groups * run::whole_blocks(call.in, kSide) * run::whole_blocks(call.out, kSide);
+  return launch_tiles(kWeights[static_cast<std::size_t>(call.scaling)], call, tiles);
+}
+Kernels<QuantiseWeights> kernels_of(std::type_identity<QuantiseWeights>) {
+  return {kWeights[0], 2 * kTypes};
+}
+
+}  // namespace capo::gpu

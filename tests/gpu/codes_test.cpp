@@ -1,0 +1,287 @@
+// Codes of eight bits on the device: quantised tensors to the bit as the host has them, and
+// products of codes as near to the host's as their units add.
+
+#include "tests/gpu/twins.h"
+
+#include <algorithm>
+#include <random>
+
+namespace capo::gpu {
+namespace {
+
+using run::Codes;
+using run::QuantiseRows;
+using run::QuantiseWeights;
+using run::ScaledProduct;
+using run::Scaling;
+using Kind = run::GroupedProduct::Kind;
+
+using CodesOnDevice = Kernels;
+
+constexpr std::array kScalings{Scaling::Block, Scaling::Mxfp8};
+
+/// Memory for codes and scales.
+struct CodesSlot {
+  Slot codes;
+  Slot scales;
+
+  [[nodiscard]] Codes in(const Memory& m) const {
+    return {.codes = m.as<std::uint8_t>(codes), .scales = m.at(scales)};
+  }
+};
+
+CodesSlot poisoned(Twins& twins, std::int64_t codes, std::int64_t scales) {
+  return {twins.add_numbers(std::vector<std::uint8_t>(static_cast<std::size_t>(codes), 0x7f)),
+          twins.add_numbers(std::vector<std::uint8_t>(static_cast<std::size_t>(scales), 0xff))};
+}
+
+struct RowsShape {
+  Sizes sizes;
+  std::int64_t count = 0;
+  std::int64_t columns = 0;
+  std::size_t past = 0;  ///< bytes past a multiple of 256
+};
+
+// Nothing is named as written: every byte has to be the host's.
+void check_rows(const RowsShape& shape, Scaling scaling, const Tensor& x) {
+  SCOPED_TRACE("columns " + std::to_string(shape.columns) + ", scaling " +
+               std::to_string(static_cast<int>(scaling)) + ", " + std::string(name_of(x.type())));
+  Twins twins;
+  const Slot of_x = twins.add(x, shape.past);
+  const Slot sizes = twins.add_numbers(shape.sizes);
+  const auto rows = [&](const Memory& m) {
+    return run::Rows{.count = shape.count,
+                     .groups = std::ssize(shape.sizes),
+                     .sizes = shape.sizes.empty() ? nullptr : m.as<std::int64_t>(sizes)};
+  };
+  const std::int64_t depth =
+      run::depth_of(rows(Memory(nullptr)).groups == 0 ? run::Rows{.count = shape.count}
+                                                      : run::Rows{.count = shape.count,
+                                                                  .groups = std::ssize(shape.sizes),
+                                                                  .sizes = shape.sizes.data()});
+  const CodesSlot along_columns =
+      poisoned(twins, shape.count * shape.columns,
+               run::bytes_of_scales(scaling, shape.count, shape.columns));
+  const CodesSlot along_rows =
+      poisoned(twins, shape.columns * depth, run::bytes_of_scales(scaling, shape.columns, depth));
+  for (const bool both : {true, false}) {
+    twins.expect_same(
+        [&](const Memory& m) {
+          return QuantiseRows{.scaling = scaling,
+                              .type = x.type(),
+                              .rows = rows(m),
+                              .columns = shape.columns,
+                              .x = m.at(of_x),
+                              .along_columns = along_columns.in(m),
+                              .along_rows = both ? along_rows.in(m) : Codes{}};
+        },
+        {});
+  }
+}
+
+TEST_F(CodesOnDevice, OfEveryBf16Number) {
+  Tensor x(DataType::Bf16, Values(65536));
+  for (std::uint32_t bits = 0; bits < 65536; ++bits) {
+    const auto pattern = static_cast<std::uint16_t>(bits);
+    std::memcpy(x.at(bits), &pattern, sizeof pattern);
+  }
+  for (const Scaling scaling : kScalings) {
+    check_rows({.sizes = {512}, .count = 512, .columns = 128}, scaling, x);
+    check_rows({.sizes = {32}, .count = 32, .columns = 2048}, scaling, x);
+  }
+}
+
+TEST_F(CodesOnDevice, OfRowsInGroups) {
+  for (const DataType type : kTypes) {
+    for (const Scaling scaling : kScalings) {
+      for (const RowsShape& shape :
+           {RowsShape{.sizes = {130, 0, 1, 256, 40}, .count = 440, .columns = 150},
+            RowsShape{.sizes = {130, 0, 1, 256, 40}, .count = 440, .columns = 272},
+            RowsShape{.sizes = {5, 0, 9, 2}, .count = 21, .columns = 19, .past = 4},
+            RowsShape{.sizes = {}, .count = 200, .columns = 64},
+            RowsShape{.sizes = {0, 0}, .count = 8, .columns = 16}}) {
+        Tensor x = at_random(type, shape.count * shape.columns, 1);
+        if (!shape.sizes.empty()) x.spoil_from(sum_of(shape.sizes) * shape.columns);
+        check_rows(shape, scaling, x);
+      }
+    }
+  }
+}
+
+TEST_F(CodesOnDevice, OfWeights) {
+  for (const DataType type : kTypes) {
+    for (const Scaling scaling : kScalings) {
+      for (const auto& [in, out] : {std::pair<std::int64_t, std::int64_t>{200, 150},
+                                    std::pair<std::int64_t, std::int64_t>{256, 128},
+                                    std::pair<std::int64_t, std::int64_t>{7, 300}}) {
+        Twins twins;
+        std::vector<Slot> w;
+        for (std::uint32_t seed = 1; seed <= 3; ++seed) {
+          w.push_back(twins.add(at_random(type, in * out, seed)));
+        }
+        const Slot table = twins.add_table(w);
+        const std::int64_t width = run::block_width(scaling);
+        const CodesSlot along_in =
+            poisoned(twins, 3 * in * out, 3 * run::bytes_of_scales(scaling, out, in, width));
+        const CodesSlot along_out =
+            poisoned(twins, 3 * in * out, 3 * run::bytes_of_scales(scaling, in, out, width));
+        twins.expect_same(
+            [&, in = in, out = out](const Memory& m) {
+              return QuantiseWeights{.scaling = scaling,
+                                     .type = type,
+                                     .groups = 3,
+                                     .in = in,
+                                     .out = out,
+                                     .w = m.as<void*>(table),
+                                     .along_in = along_in.in(m),
+                                     .along_out = along_out.in(m)};
+            },
+            {});
+      }
+    }
+  }
+}
+
+// Any codes but NaN, and scales so small that no sum leaves the range of fp16.
+CodesSlot some_codes(Twins& twins, Scaling scaling, std::int64_t codes, std::int64_t scale_bytes,
+                     std::uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(codes));
+  for (std::uint8_t& byte : bytes) {
+    do byte = static_cast<std::uint8_t>(random() >> 8);
+    while ((byte & 0x7fU) == 0x7fU);
+  }
+  const auto exponent = [&] { return 115 + static_cast<int>(random() % 7); };
+  CodesSlot slot{.codes = twins.add_numbers(bytes), .scales = {}};
+  if (scaling == Scaling::Mxfp8) {
+    std::vector<std::uint8_t> scales(static_cast<std::size_t>(scale_bytes));
+    for (std::uint8_t& scale : scales) scale = static_cast<std::uint8_t>(exponent());
+    slot.scales = twins.add_numbers(scales);
+  } else {
+    std::vector<float> scales(static_cast<std::size_t>(scale_bytes / 4));
+    for (float& scale : scales) scale = std::ldexp(1.0F, exponent() - 127);
+    slot.scales = twins.add_numbers(scales);
+  }
+  return slot;
+}
+
+struct ProductShape {
+  Sizes sizes;
+  std::int64_t count = 0;
+  std::int64_t in = 0;
+  std::int64_t out = 0;
+  std::size_t past = 0;  ///< of the second group's gradient
+};
+
+void check_product(const ProductShape& shape, Kind kind, Scaling scaling, DataType type,
+                   Write write) {
+  SCOPED_TRACE("in " + std::to_string(shape.in) + ", out " + std::to_string(shape.out) + ", kind " +
+               std::to_string(static_cast<int>(kind)) + ", scaling " +
+               std::to_string(static_cast<int>(scaling)) + ", write " +
+               std::to_string(static_cast<int>(write)) + ", " + std::string(name_of(type)));
+  Twins twins;
+  const std::int64_t groups = std::ssize(shape.sizes);
+  const Slot sizes = twins.add_numbers(shape.sizes);
+  const std::int64_t all =
+      run::depth_of({.count = shape.count, .groups = groups, .sizes = shape.sizes.data()});
+  const bool sums_rows = kind == Kind::WeightGradient;
+  const auto rows_of = [&](std::int64_t columns, std::uint32_t seed) {
+    return sums_rows ? some_codes(twins, scaling, columns * all,
+                                  run::bytes_of_scales(scaling, columns, all), seed)
+                     : some_codes(twins, scaling, columns * shape.count,
+                                  run::bytes_of_scales(scaling, shape.count, columns), seed);
+  };
+  const CodesSlot x = rows_of(shape.in, 1);
+  const CodesSlot y = rows_of(shape.out, 2);
+  const bool forward = kind == Kind::Forward;
+  const CodesSlot w = some_codes(
+      twins, scaling, groups * shape.in * shape.out,
+      groups * run::bytes_of_scales(scaling, forward ? shape.out : shape.in,
+                                    forward ? shape.in : shape.out, run::block_width(scaling)),
+      3);
+  std::vector<Part> written;
+  std::vector<Slot> gradients;
+  const std::int64_t across = forward ? shape.out : shape.in;
+  const Slot result = twins.add(at_random(type, shape.count * across, 4));
+  for (std::int64_t group = 0; group < groups && sums_rows; ++group) {
+    gradients.push_back(
+        twins.add(at_random(type, shape.in * shape.out, 5), group == 1 ? shape.past : 0));
+    written.push_back(all_of(gradients.back()));
+  }
+  const Slot table = twins.add_table(gradients);
+  if (!sums_rows) written = {first_of(result, sum_of(shape.sizes) * across)};
+  for (Part& part : written) part.value = Part::Value::Coarse;
+  twins.expect_same(
+      [&](const Memory& m) {
+        return ScaledProduct{
+            .kind = kind,
+            .scaling = scaling,
+            .type = type,
+            .write = write,
+            .rows = {.count = shape.count, .groups = groups, .sizes = m.as<std::int64_t>(sizes)},
+            .in = shape.in,
+            .out = shape.out,
+            .x = x.in(m),
+            .y = y.in(m),
+            .w = w.in(m),
+            .result = m.at(result),
+            .gradients = m.as<void*>(table)};
+      },
+      written);
+}
+
+// Codes between the rows of a group and the end of its last block count in this test, since nothing
+// has put zeros there: sizes are whole blocks, or the kind does not sum over rows.
+void check_products(const ProductShape& shape, Scaling scaling, DataType type) {
+  check_product(shape, Kind::Forward, scaling, type, Write::Overwrite);
+  check_product(shape, Kind::InputGradient, scaling, type, Write::Overwrite);
+  ProductShape whole = shape;
+  for (std::int64_t& size : whole.sizes) size = size / 128 * 128;
+  for (const Write write : {Write::Overwrite, Write::Add}) {
+    check_product(whole, Kind::WeightGradient, scaling, type, write);
+    check_product(whole, Kind::WeightGradient, scaling, DataType::Fp32, write);
+  }
+}
+
+TEST_F(CodesOnDevice, ProductsOfOddSizes) {
+  for (const Scaling scaling : kScalings) {
+    for (const DataType type : kTypes) {
+      check_products({.sizes = {130, 0, 3, 257}, .count = 400, .in = 150, .out = 37}, scaling,
+                     type);
+    }
+  }
+}
+
+TEST_F(CodesOnDevice, ProductsOfTilesThatEndAnywhere) {
+  for (const Scaling scaling : kScalings) {
+    for (const DataType type : kTypes) {
+      check_products({.sizes = {130, 0, 3, 257, 1}, .count = 400, .in = 80, .out = 272}, scaling,
+                     type);
+      check_products({.sizes = {0, 128, 64, 0, 63}, .count = 255, .in = 400, .out = 144}, scaling,
+                     type);
+    }
+  }
+}
+
+TEST_F(CodesOnDevice, ProductsOfManyTilesAndBlocks) {
+  for (const Scaling scaling : kScalings) {
+    check_products({.sizes = {700, 1, 800, 505}, .count = 2048, .in = 1024, .out = 528}, scaling,
+                   DataType::Bf16);
+  }
+}
+
+// Every block takes several tiles, of several groups: no device has as many multiprocessors.
+TEST_F(CodesOnDevice, ProductsOfMoreTilesThanBlocks) {
+  check_products({.sizes = {300, 0, 257, 128, 200}, .count = 900, .in = 128, .out = 8208},
+                 Scaling::Block, DataType::Bf16);
+}
+
+TEST_F(CodesOnDevice, ProductsIntoGradientsThatLieAnywhere) {
+  for (const Write write : {Write::Overwrite, Write::Add}) {
+    check_product({.sizes = {256, 128, 0}, .count = 384, .in = 144, .out = 80, .past = 4},
+                  Kind::WeightGradient, Scaling::Block, DataType::Fp32, write);
+  }
+}
+
+}  // namespace
+}  // namespace capo::gpu
