@@ -147,6 +147,8 @@ Result<Declared, RefusedInput> with_plan(Declared declared, Source plan) {
 
 Judgement::Judgement(Input input, Declared declared)
     : input_(std::move(input)), declared_(std::move(declared)) {
+  const auto& notes = declared_.model.notes;
+  input_.notes.insert(input_.notes.end(), notes.begin(), notes.end());
   place(input_, declared_);
   refused_ = misfit();
   if (refused_) return;

@@ -110,18 +110,18 @@ class Pricer {
       : device_(device), share_(efficiency) {}
 
   [[nodiscard]] ModuleTimes times(const ModelConfiguration& of, const Inventory& inventory,
-                                  DataType type) const {
+                                  const LayerTypes& types) const {
     ModuleTimes times;
-    times.forward.add(products(inventory, type));
+    times.forward.add(products(inventory, types));
     attention(times.forward, inventory, 1);
     kept_once(times.forward, of, inventory);
     gathered(times.forward, of, inventory);
     if (of.recompute == Recompute::Full) times.backward.add(times.forward);
-    times.backward.add(products(inventory, type));
+    times.backward.add(products(inventory, types));
     attention(times.backward, inventory, 2.5);
     kept_once(times.backward, of, inventory);
     gathered(times.backward, of, inventory);
-    times.weight.add(products(inventory, type));
+    times.weight.add(products(inventory, types));
     constexpr double kReadAndWritten = 2 * 4;
     memory(times.weight, "gradients", number(inventory.parameters()) * kReadAndWritten);
     dispatched(times.dispatch, of, inventory);
@@ -131,26 +131,27 @@ class Pricer {
   [[nodiscard]] double message_bandwidth() const { return share_.links * device_.network; }
 
  private:
-  [[nodiscard]] double flops(DataType type) const {
-    if (type == DataType::Fp32) return device_.fp32_flops;
-    return type == DataType::Fp8 ? device_.fp8_flops : device_.bf16_flops;
+  // Products of four bits are taken to be as fast as those of eight.
+  [[nodiscard]] double flops(const LayerTypes& types) const {
+    if (quantizes(types.recipe)) return device_.fp8_flops;
+    return types.between == DataType::Fp32 ? device_.fp32_flops : device_.bf16_flops;
   }
 
   // Products wait for whatever takes longer, their numbers or their bytes.
-  [[nodiscard]] Account products(const Inventory& inventory, DataType type) const {
+  [[nodiscard]] Account products(const Inventory& inventory, const LayerTypes& types) const {
     double all = 0;
     double seconds = 0;
     for (const LayerProduct& product : inventory.products) {
       const double work = 2 * number(product.rows) * number(product.in) * number(product.out);
-      const double bytes = number(operand_bytes(type)) * number(product.rows) *
-                           (number(product.in) + number(product.out));
+      const double bytes = number(operand_bytes(types, product.rows, product.in)) +
+                           number(operand_bytes(types, product.rows, product.out));
       all += work;
       seconds +=
-          std::max(work / (share_.products * flops(type)),
+          std::max(work / (share_.products * flops(types)),
                    (bytes + weight_bytes(inventory, product)) / (share_.memory * device_.memory));
     }
     Account account;
-    account.add("products", seconds, all, "FLOP", share_.products, flops(type));
+    account.add("products", seconds, all, "FLOP", share_.products, flops(types));
     return account;
   }
 
@@ -235,6 +236,11 @@ bool is_priced(const Module& module) {
   return module.cost.forward && module.cost.backward && module.cost.weight;
 }
 
+// Of a module with a type.
+LayerTypes types_of(const Module& module) {
+  return {*module.dtype, recipe_of(module)};
+}
+
 Result<Inventory, std::string> inventory_to_price(const Model& model, const Module& module) {
   const auto lacks = [&](std::string_view member) {
     return fmt::format("module `{}` has no `{}`, so its times do not follow", module.name, member);
@@ -250,7 +256,7 @@ Result<Inventory, std::string> inventory_to_price(const Model& model, const Modu
   }
   const ModelConfiguration& of = *model.configuration;
   return inventory_of(of, *module.kind, module.mlp.value_or(usual_mlp(of, *module.kind)),
-                      *module.dtype);
+                      types_of(module));
 }
 
 void price_transfers(Model& model, const Pricer& pricer, Origins& origins) {
@@ -311,7 +317,7 @@ Result<std::vector<CostOrigin>, std::string> price(Model& model, const DeviceFig
     }
     const auto inventory = inventory_to_price(model, module);
     if (!inventory) return inventory.error();
-    const ModuleTimes times = pricer.times(*model.configuration, *inventory, *module.dtype);
+    const ModuleTimes times = pricer.times(*model.configuration, *inventory, types_of(module));
     state_all(module, times, inventory->dispatched_bytes > 0, origins);
   }
   price_transfers(model, pricer, origins);

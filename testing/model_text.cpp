@@ -50,6 +50,7 @@ Json module_json(const Module& module) {
   Json json = Json::object();
   add_name(json, "kind", module.kind);
   add_name(json, "dtype", module.dtype);
+  add_name(json, "recipe", module.recipe);
   Json shape = Json::object();
   add(shape, "tokens", module.shape.tokens);
   add(shape, "hidden", module.shape.hidden);

@@ -168,15 +168,18 @@ std::vector<Row> rows_of(const Model& model) {
     if (!module.dtype) {
       rows.push_back({&module, mlp, std::string("dtype")});
     } else {
-      rows.push_back(
-          {&module, mlp, inventory_of(*model.configuration, *module.kind, mlp, *module.dtype)});
+      rows.push_back({&module, mlp,
+                      inventory_of(*model.configuration, *module.kind, mlp,
+                                   {*module.dtype, recipe_of(module)})});
     }
   }
   return rows;
 }
 
 std::string shape_words(const LayerTensor& tensor) {
-  return fmt::format("[{}] x {}", fmt::join(tensor.shape, ", "), tensor.width);
+  const std::string shape = fmt::format("[{}]", fmt::join(tensor.shape, ", "));
+  if (quantizes(tensor.recipe)) return fmt::format("{} in {}", shape, name_of(tensor.recipe));
+  return fmt::format("{} x {}", shape, tensor.width);
 }
 
 std::string_view use_words(TensorUse use) {
@@ -228,11 +231,14 @@ std::string text_of(const ModelFile& file) {
 Tree tensors_json(const Inventory& inventory) {
   Tree list = Tree::array();
   for (const LayerTensor& tensor : inventory.tensors) {
-    list.push_back({{"name", tensor.name},
-                    {"use", name_of(tensor.use)},
-                    {"shape", tensor.shape},
-                    {"width", tensor.width},
-                    {"bytes", tensor.bytes()}});
+    Tree one{{"name", tensor.name}, {"use", name_of(tensor.use)}, {"shape", tensor.shape}};
+    if (quantizes(tensor.recipe)) {
+      one["recipe"] = name_of(tensor.recipe);
+    } else {
+      one["width"] = tensor.width;
+    }
+    one["bytes"] = tensor.bytes();
+    list.push_back(std::move(one));
   }
   return list;
 }
@@ -256,6 +262,7 @@ Tree row_json(const Row& row) {
     return json;
   }
   json["dtype"] = name_of(*row.module->dtype);
+  json["recipe"] = name_of(recipe_of(*row.module));
   json["bytes"] = {{"input", row.inventory->bytes(TensorUse::Input)},
                    {"output", row.inventory->bytes(TensorUse::Output)},
                    {"activations", row.inventory->bytes(TensorUse::Kept)},

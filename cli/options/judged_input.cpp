@@ -9,7 +9,9 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace capo::cli {
 
@@ -65,6 +67,8 @@ void fuse(const InputRequest& request, JudgedInput& judged) {
 Result<JudgedInput, CommandError> placed(const InputRequest& request, JudgedInput judged,
                                          Model declared) {
   judged.model = std::move(declared);
+  std::vector<std::string>& notes = judged.input.notes;
+  notes.insert(notes.end(), judged.model.notes.begin(), judged.model.notes.end());
   const auto misfit = place(request, judged.input.schedule, judged.model);
   if (!misfit) {
     fuse(request, judged);

@@ -13,6 +13,7 @@
 #pragma once
 
 #include "core/model/data_type.h"
+#include "core/model/recipe.h"
 
 #include <cstdint>
 #include <optional>
@@ -77,6 +78,7 @@ struct ModelConfiguration {
   std::int64_t context_parallel = 1;
   // The training.
   std::optional<DataType> dtype;
+  std::optional<Recipe> recipe;  ///< of modules that declare none
   Recompute recompute = Recompute::None;
 
   [[nodiscard]] std::int64_t expert_tensor() const {

@@ -31,8 +31,7 @@ void take_bytes(Module& module, const Inventory& inventory) {
                     .weight = inventory.bytes(TensorUse::Parameter)};
 }
 
-void derive(Module& module, const ModelConfiguration& of) {
-  if (!module.dtype) module.dtype = of.dtype;
+void take_sizes(Module& module, const ModelConfiguration& of) {
   const bool has_shape = module.shape != ModuleShape{};
   if (!module.kind || !follows_from_configuration(*module.kind) || has_shape) return;
   if (!module.dtype) {
@@ -40,7 +39,7 @@ void derive(Module& module, const ModelConfiguration& of) {
     return;
   }
   const MlpKind mlp = module.mlp.value_or(usual_mlp(of, *module.kind));
-  const auto inventory = inventory_of(of, *module.kind, mlp, *module.dtype);
+  const auto inventory = inventory_of(of, *module.kind, mlp, {*module.dtype, recipe_of(module)});
   if (!inventory) {
     module.lacks = inventory.error();
     return;
@@ -49,11 +48,19 @@ void derive(Module& module, const ModelConfiguration& of) {
   take_bytes(module, *inventory);
 }
 
+void take_types(Module& module, const std::optional<ModelConfiguration>& of) {
+  if (of && !module.recipe) module.recipe = of->recipe;
+  if (of && !module.dtype) module.dtype = of->dtype;
+  if (quantizes(recipe_of(module)) && !module.dtype) module.dtype = DataType::Bf16;
+}
+
 }  // namespace
 
 void derive(Model& model) {
-  if (!model.configuration) return;
-  for (Module& module : model.modules.list) derive(module, *model.configuration);
+  for (Module& module : model.modules.list) {
+    take_types(module, model.configuration);
+    if (model.configuration) take_sizes(module, *model.configuration);
+  }
 }
 
 }  // namespace capo

@@ -53,10 +53,10 @@ Lack lack_of(const ModelConfiguration& of, ModuleKind kind, MlpKind mlp) {
 class InventoryBuilder {
  public:
   // No member that is read may be undeclared.
-  InventoryBuilder(const ModelConfiguration& of, DataType type)
+  InventoryBuilder(const ModelConfiguration& of, const LayerTypes& types)
       : of_(of),
-        wide_(element_bytes(type)),
-        narrow_(operand_bytes(type)),
+        wide_(element_bytes(types.between)),
+        recipe_(types.recipe),
         hidden_(*of.hidden),
         gathered_(saturated_product(*of.sequence, *of.micro_batch) / of.context_parallel),
         tokens_(gathered_ / of.tensor_parallel) {}
@@ -65,7 +65,7 @@ class InventoryBuilder {
   void end(TensorUse use, std::int64_t rows) { add({name_of(use), use, {rows, hidden_}, wide_}); }
 
   void attention() {
-    norm("attention norm", tokens_, narrow_);
+    norm("attention norm", tokens_, recipe_);
     gather();
     if (of_.latent) {
       latent_attention(*of_.latent);
@@ -77,26 +77,26 @@ class InventoryBuilder {
   void residual() { keep("residual", {tokens_, hidden_}, wide_); }
 
   void dense_mlp() {
-    norm("mlp norm", tokens_, narrow_);
+    norm("mlp norm", tokens_, recipe_);
     gather();
     gated("fc1", "fc2", {gathered_, hidden_, *of_.ffn / of_.tensor_parallel}, 0);
   }
 
   void expert_mlp() {
-    norm("mlp norm", tokens_, wide_);  // the router does without quantized copies
+    norm("mlp norm", tokens_, Recipe::None);  // the router does without quantized copies
     router();
     if (of_.shared_experts > 0) shared_experts();
     keep("order of the rows", {expert_rows()}, kIndex);
-    keep("dispatched tokens", {expert_rows(), hidden_}, narrow_);
+    keep_operand("dispatched tokens", {expert_rows(), hidden_});
     experts();
-    left("gradient of the experts' output", {expert_rows(), hidden_}, narrow_);
+    left("gradient of the experts' output", {expert_rows(), hidden_});
     inventory_.dispatched_bytes = saturated_product(tokens_, *of_.top_k, hidden_, wide_);
   }
 
   void experts_alone() {
-    keep("copy of the input", {expert_rows(), hidden_}, narrow_);
+    keep_operand("copy of the input", {expert_rows(), hidden_});
     experts();
-    left("gradient of the output", {expert_rows(), hidden_}, narrow_);
+    left("gradient of the output", {expert_rows(), hidden_});
   }
 
   [[nodiscard]] std::int64_t tokens() const { return tokens_; }
@@ -121,8 +121,12 @@ class InventoryBuilder {
   void keep(std::string_view name, Shape shape, std::int64_t width) {
     add({name, TensorUse::Kept, std::move(shape), width});
   }
-  void left(std::string_view name, Shape shape, std::int64_t width) {
-    add({name, TensorUse::Left, std::move(shape), width});
+  // Keeps what a weight gradient reads.
+  void keep_operand(std::string_view name, Shape shape) {
+    add({name, TensorUse::Kept, std::move(shape), wide_, false, recipe_});
+  }
+  void left(std::string_view name, Shape shape) {
+    add({name, TensorUse::Left, std::move(shape), wide_, false, recipe_});
   }
   void parameter(std::string_view name, Shape shape, bool of_experts = false) {
     add({name, TensorUse::Parameter, std::move(shape), wide_, of_experts});
@@ -141,10 +145,10 @@ class InventoryBuilder {
   }
 
   // A norm keeps its input, which is listed where it is made, and the inverse deviation of a row.
-  void norm(std::string_view name, std::int64_t rows, std::int64_t width) {
+  void norm(std::string_view name, std::int64_t rows, Recipe recipe) {
     parameter(name, {hidden_});
     keep("inverse deviations", {rows}, kFloat);
-    keep("normed rows", {rows, hidden_}, width);
+    add({"normed rows", TensorUse::Kept, {rows, hidden_}, wide_, false, recipe});
   }
 
   void grouped_query_attention() {
@@ -172,7 +176,7 @@ class InventoryBuilder {
     keep("inverse deviations of q and kv", {tokens_, 2}, kFloat);
     parameter("q norm", {latent.q_rank});
     parameter("kv norm", {latent.kv_rank});
-    keep("normed q and kv", {tokens_, latent.q_rank + latent.kv_rank}, narrow_);
+    keep_operand("normed q and kv", {tokens_, latent.q_rank + latent.kv_rank});
     product({"q up", gathered_, latent.q_rank, saturated_product(heads, qk)});
     product({"kv up", gathered_, latent.kv_rank,
              saturated_product(heads, latent.nope_size + latent.value_size)});
@@ -183,7 +187,7 @@ class InventoryBuilder {
   void core_attention(const CoreAttention& core) {
     const std::int64_t columns = saturated_product(core.heads, core.value_size);
     keep("attention output", {gathered_, columns}, wide_);
-    if (narrow_ != wide_) keep("attention output, quantized", {gathered_, columns}, narrow_);
+    if (quantizes(recipe_)) keep_operand("attention output, quantized", {gathered_, columns});
     keep("logsumexp", {gathered_, core.heads}, kFloat);
     product({"projection", gathered_, columns, hidden_});
     inventory_.attention = core;
@@ -198,7 +202,7 @@ class InventoryBuilder {
 
   void shared_experts() {
     gather();
-    if (narrow_ != wide_) keep("normed rows, quantized", {tokens_, hidden_}, narrow_);
+    if (quantizes(recipe_)) keep_operand("normed rows, quantized", {tokens_, hidden_});
     const std::int64_t ffn = saturated_product(of_.shared_experts, *of_.expert_ffn);
     gated("shared fc1", "shared fc2", {gathered_, hidden_, ffn / of_.tensor_parallel}, 0);
   }
@@ -221,14 +225,14 @@ class InventoryBuilder {
     weight(first, saturated_product(2, ffn), hidden_);
     inventory_.products.push_back({first, sizes.rows, hidden_, saturated_product(2, ffn)});
     keep("gate and up", {sizes.rows, saturated_product(2, ffn)}, wide_);
-    keep("activated rows", {sizes.rows, ffn}, narrow_);
+    keep_operand("activated rows", {sizes.rows, ffn});
     weight(second, hidden_, ffn);
     inventory_.products.push_back({second, sizes.rows, ffn, hidden_});
   }
 
   const ModelConfiguration& of_;
   std::int64_t wide_;
-  std::int64_t narrow_;
+  Recipe recipe_;
   std::int64_t hidden_;
   std::int64_t gathered_;  // tokens that the products of a rank read
   std::int64_t tokens_;    // those that lie on the rank between products
@@ -246,6 +250,11 @@ std::int64_t LayerTensor::elements() const {
   std::int64_t product = 1;
   for (const std::int64_t size : shape) product = saturated_product(product, size);
   return product;
+}
+
+std::int64_t LayerTensor::bytes() const {
+  if (!quantizes(recipe)) return saturated_product(elements(), width);
+  return copy_bytes(recipe, {.rows = shape.front(), .columns = shape.back()});
 }
 
 std::int64_t Inventory::bytes(TensorUse use) const {
@@ -271,11 +280,11 @@ MlpKind usual_mlp(const ModelConfiguration& configuration, ModuleKind kind) {
 }
 
 Result<Inventory, std::string> inventory_of(const ModelConfiguration& configuration,
-                                            ModuleKind kind, MlpKind mlp, DataType type) {
+                                            ModuleKind kind, MlpKind mlp, const LayerTypes& types) {
   CAPO_ASSERT(follows_from_configuration(kind),
               "only MLPs and what is made of modules have inventory");
   if (auto lack = lack_of(configuration, kind, mlp)) return *std::move(lack);
-  InventoryBuilder builder(configuration, type);
+  InventoryBuilder builder(configuration, types);
   const bool grouped = kind == ModuleKind::GroupedMlp;
   const std::int64_t rows = grouped ? builder.expert_rows() : builder.tokens();
   builder.end(TensorUse::Input, rows);
@@ -294,26 +303,31 @@ Result<Inventory, std::string> inventory_of(const ModelConfiguration& configurat
   return std::move(builder).take();
 }
 
-std::int64_t kept_by_mlp(const MlpSizes& sizes, DataType type) {
-  const std::int64_t narrow = operand_bytes(type);
+std::int64_t operand_bytes(const LayerTypes& types, std::int64_t rows, std::int64_t columns) {
+  if (quantizes(types.recipe)) return copy_bytes(types.recipe, {.rows = rows, .columns = columns});
+  return saturated_product(rows, columns, element_bytes(types.between));
+}
+
+std::int64_t kept_by_mlp(const MlpSizes& sizes, const LayerTypes& types) {
+  const std::int64_t wide = element_bytes(types.between);
   std::int64_t kept = saturated_product(sizes.rows, kFloat);
-  for (const std::int64_t more : {saturated_product(sizes.rows, sizes.hidden, narrow),
-                                  saturated_product(sizes.rows, 2, sizes.ffn, element_bytes(type)),
-                                  saturated_product(sizes.rows, sizes.ffn, narrow)}) {
+  for (const std::int64_t more : {operand_bytes(types, sizes.rows, sizes.hidden),
+                                  saturated_product(sizes.rows, 2, sizes.ffn, wide),
+                                  operand_bytes(types, sizes.rows, sizes.ffn)}) {
     kept = saturated_sum(kept, more);
   }
   return kept;
 }
 
-std::int64_t kept_by_attention(const AttentionSizes& sizes, DataType type) {
-  const std::int64_t wide = element_bytes(type);
-  const std::int64_t copy = operand_bytes(type) == wide ? 0 : operand_bytes(type);
-  const auto of_heads = [&](std::int64_t heads, std::int64_t bytes) {
-    return saturated_product(sizes.rows, heads, sizes.head_dim, bytes);
+std::int64_t kept_by_attention(const AttentionSizes& sizes, const LayerTypes& types) {
+  const std::int64_t wide = element_bytes(types.between);
+  const std::int64_t columns = saturated_product(sizes.heads, sizes.head_dim);
+  const auto of_heads = [&](std::int64_t heads) {
+    return saturated_product(sizes.rows, heads, sizes.head_dim, 2 * wide);
   };
   std::int64_t kept = saturated_product(sizes.rows, sizes.heads, kFloat);
-  for (const std::int64_t more :
-       {of_heads(sizes.heads, 2 * wide + copy), of_heads(sizes.kv_heads, 2 * wide)}) {
+  const std::int64_t copy = quantizes(types.recipe) ? operand_bytes(types, sizes.rows, columns) : 0;
+  for (const std::int64_t more : {of_heads(sizes.heads), of_heads(sizes.kv_heads), copy}) {
     kept = saturated_sum(kept, more);
   }
   return kept;
@@ -334,7 +348,7 @@ Result<ParameterCounts, std::string> parameter_counts(const ModelConfiguration& 
   for (const auto& [mlp, layers] :
        {std::pair(MlpKind::Dense, *whole.layers - experts), std::pair(MlpKind::Experts, experts)}) {
     if (layers == 0) continue;
-    const auto inventory = inventory_of(whole, ModuleKind::TransformerLayer, mlp, DataType::Bf16);
+    const auto inventory = inventory_of(whole, ModuleKind::TransformerLayer, mlp, {});
     if (!inventory) return inventory.error();
     for (const LayerTensor& tensor : inventory->tensors) {
       if (tensor.use != TensorUse::Parameter) continue;

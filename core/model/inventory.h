@@ -24,6 +24,7 @@
 #include "core/base/result.h"
 #include "core/model/configuration.h"
 #include "core/model/module_kinds.h"
+#include "core/model/recipe.h"
 
 #include <cstdint>
 #include <optional>
@@ -48,11 +49,12 @@ struct LayerTensor {
   std::string_view name;
   TensorUse use = TensorUse::Kept;
   std::vector<std::int64_t> shape;
-  std::int64_t width = 2;   ///< bytes of an element
-  bool of_experts = false;  ///< a parameter of which a token uses top_k of all experts' shares
+  std::int64_t width = 2;        ///< bytes of an element; of no meaning if there is a recipe
+  bool of_experts = false;       ///< a parameter of which a token uses top_k of all experts' shares
+  Recipe recipe = Recipe::None;  ///< how it is quantized, along its columns, for W
 
   [[nodiscard]] std::int64_t elements() const;
-  [[nodiscard]] std::int64_t bytes() const { return saturated_product(elements(), width); }
+  [[nodiscard]] std::int64_t bytes() const;
 };
 
 /// A product of `rows` rows with a weight, or, in groups, with a weight for each group.
@@ -93,11 +95,23 @@ struct Inventory {
 /// some.
 [[nodiscard]] MlpKind usual_mlp(const ModelConfiguration& configuration, ModuleKind kind);
 
+/// The types of a layer's tensors: of those between modules, and how operands are quantized.
+struct LayerTypes {
+  DataType between = DataType::Bf16;
+  Recipe recipe = Recipe::None;
+
+  friend bool operator==(const LayerTypes&, const LayerTypes&) = default;
+};
+
+/// Bytes that a weight gradient reads of an operand: the operand, or a quantized copy.
+[[nodiscard]] std::int64_t operand_bytes(const LayerTypes& types, std::int64_t rows,
+                                         std::int64_t columns);
+
 /// The inventory of a module whose kind follows from a configuration that has no fault. The error
 /// is the member of the configuration that is undeclared.
 [[nodiscard]] Result<Inventory, std::string> inventory_of(const ModelConfiguration& configuration,
                                                           ModuleKind kind, MlpKind mlp,
-                                                          DataType type);
+                                                          const LayerTypes& types);
 
 /// Sizes of an MLP by itself. Grouped, its rows are those of the experts.
 struct MlpSizes {
@@ -108,7 +122,7 @@ struct MlpSizes {
 
 /// Bytes that an MLP keeps from F to B, beside its input: normed rows or a copy, and a number of
 /// each row, that norm's or the row's share.
-[[nodiscard]] std::int64_t kept_by_mlp(const MlpSizes& sizes, DataType type);
+[[nodiscard]] std::int64_t kept_by_mlp(const MlpSizes& sizes, const LayerTypes& types);
 
 /// Sizes of an attention by itself.
 struct AttentionSizes {
@@ -119,8 +133,8 @@ struct AttentionSizes {
 };
 
 /// Bytes that an attention keeps from F to B, beside its input: q, k and v, its output, which the
-/// product behind it reads (fp8: a copy as well), and a logarithm of each row and head.
-[[nodiscard]] std::int64_t kept_by_attention(const AttentionSizes& sizes, DataType type);
+/// product behind it reads (quantized: a copy as well), and a logarithm of each row and head.
+[[nodiscard]] std::int64_t kept_by_attention(const AttentionSizes& sizes, const LayerTypes& types);
 
 /// Parameters of a whole model.
 struct ParameterCounts {

@@ -23,7 +23,7 @@ const typename Level::value_type* entry_of(const Level& level, std::int32_t inde
 }  // namespace
 
 std::string_view name_of(DataType type) {
-  constexpr std::array<std::string_view, 4> kNames{"bf16", "fp16", "fp32", "fp8"};
+  constexpr std::array<std::string_view, 3> kNames{"bf16", "fp16", "fp32"};
   return kNames[as_index(type)];
 }
 

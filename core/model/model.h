@@ -14,6 +14,7 @@
 #include "core/model/environment.h"
 #include "core/model/module_kinds.h"
 #include "core/model/plan_options.h"
+#include "core/model/recipe.h"
 #include "core/order/schedule.h"
 
 #include <cstddef>
@@ -129,6 +130,7 @@ struct Module {
   std::optional<ModuleKind> kind;
   std::optional<MlpKind> mlp;  ///< of a transformer layer; nullopt: as the configuration has it
   std::optional<DataType> dtype;
+  std::optional<Recipe> recipe;
   ModuleShape shape;
   ModuleFlags flags;
   ModuleBytes bytes;
@@ -143,6 +145,11 @@ struct Module {
 
   friend bool operator==(const Module&, const Module&) = default;
 };
+
+/// Recipe::None if undeclared.
+[[nodiscard]] inline Recipe recipe_of(const Module& module) {
+  return module.recipe.value_or(Recipe::None);
+}
 
 /// The module of each layer; empty if none is declared.
 struct ModuleTable {
@@ -201,6 +208,7 @@ struct Model {
   TransferCost transfer;
   PlanOptions plan;
   std::optional<ModelConfiguration> configuration;  ///< derive() gives modules what follows from it
+  std::vector<std::string> notes;  ///< how its reader took members that are written in an old way
 
   friend bool operator==(const Model&, const Model&) = default;
 };

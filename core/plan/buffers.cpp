@@ -36,7 +36,7 @@ using Signature = std::array<Number, 4>;
 
 Number type_of(const Module& module) {
   if (!module.dtype) return std::nullopt;
-  return static_cast<std::int64_t>(module.dtype == DataType::Fp8 ? DataType::Bf16 : *module.dtype);
+  return static_cast<std::int64_t>(*module.dtype);
 }
 
 Signature input_signature(const Module* module) {

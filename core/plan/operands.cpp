@@ -6,7 +6,7 @@ namespace {
 
 // A quantized copy is made of both operands, unless backward is told to do without.
 bool copies(const Module& module) {
-  return module.dtype == DataType::Fp8 && !module.flags.high_precision_backward;
+  return quantizes(recipe_of(module)) && !module.flags.high_precision_backward;
 }
 
 bool keeps_input(const Module& module) {

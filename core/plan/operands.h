@@ -2,7 +2,7 @@
 // copies of its own.
 //
 //   linear, bf16              W reads the static input and the static gradient
-//   linear, fp8               W reads quantized copies
+//   linear, quantized         W reads quantized copies
 //   layernorm-linear, bf16    W reads the norm's output and the static gradient
 //
 // The facts are TE's, read module by module; linear, grouped-linear, layernorm-linear and copying

@@ -23,10 +23,16 @@ const Bytes& columns_out(const Module& module) {
   return is_one_product(*module.kind) ? module.shape.ffn : module.shape.hidden;
 }
 
-// The type of copies of operands.
-DataType copied_type(const Module& module) {
-  const bool widened = module.dtype == DataType::Fp8 && module.flags.high_precision_backward;
-  return widened ? DataType::Bf16 : *module.dtype;
+// The types of a module's tensors, and of its copies of operands.
+LayerTypes types_of(const Module& module) {
+  const bool wide = module.flags.high_precision_backward;
+  return {*module.dtype, wide ? Recipe::None : recipe_of(module)};
+}
+
+// nullopt if a size is unknown.
+Bytes copied(const Module& module, const Bytes& rows, const Bytes& columns) {
+  if (!rows || !columns) return std::nullopt;
+  return operand_bytes(types_of(module), *rows, *columns);
 }
 
 // The first product reads the input itself, or a copy.
@@ -34,9 +40,9 @@ Bytes kept_of_heads(const Module& module, const Aliases& aliases) {
   const ModuleShape& shape = module.shape;
   if (!shape.tokens || !shape.heads || !shape.kv_heads || !shape.head_dim) return std::nullopt;
   const std::int64_t kept = kept_by_attention(
-      {*shape.tokens, *shape.heads, *shape.kv_heads, *shape.head_dim}, copied_type(module));
+      {*shape.tokens, *shape.heads, *shape.kv_heads, *shape.head_dim}, types_of(module));
   if (aliases.input) return kept;
-  const Bytes copy = product(shape.tokens, shape.hidden, operand_bytes(copied_type(module)));
+  const Bytes copy = copied(module, shape.tokens, shape.hidden);
   return copy ? Bytes(saturated_sum(*copy, kept)) : std::nullopt;
 }
 
@@ -45,16 +51,16 @@ Bytes kept_bytes(const Module& module, const Aliases& aliases) {
   const ModuleShape& shape = module.shape;
   if (is_one_product(*module.kind)) {
     if (aliases.input) return 0;
-    return product(shape.tokens, shape.hidden, operand_bytes(copied_type(module)));
+    return copied(module, shape.tokens, shape.hidden);
   }
   if (is_attention(*module.kind)) return kept_of_heads(module, aliases);
   if (!is_mlp(*module.kind) || !shape.tokens || !shape.hidden || !shape.ffn) return std::nullopt;
-  return kept_by_mlp({*shape.tokens, *shape.hidden, *shape.ffn}, copied_type(module));
+  return kept_by_mlp({*shape.tokens, *shape.hidden, *shape.ffn}, types_of(module));
 }
 
 // Bytes that B leaves for W if W reads a copy of the gradient, of a module with a kind and a type.
 Bytes copied_gradient(const Module& module) {
-  return product(module.shape.tokens, columns_out(module), operand_bytes(copied_type(module)));
+  return copied(module, module.shape.tokens, columns_out(module));
 }
 
 // Bytes that W sorts the incoming gradient into by group, a row for each choice of a router;

@@ -3,8 +3,8 @@
 //
 //   linear, bf16, 8 tokens, hidden 16, ffn 32   ->   input 256, output 512
 //
-// Tensors between modules have the module's type, or bf16 if that is fp8; a quantized copy takes
-// one byte an element. An MLP and an attention keep what core/model/inventory.h says. The memory
+// Tensors between modules have the module's type; a quantized copy takes what its recipe says
+// (core/model/recipe.h), its scales included. An MLP and an attention keep what core/model/inventory.h says. The memory
 // that a whole transformer layer, or its half with experts, keeps from forward to backward follows
 // from a configuration alone, or is declared (`bytes.activations`). Alignment is the table's
 // concern (buffers.h). Tested by sizes_test.cpp.

@@ -15,7 +15,6 @@ namespace capo {
 namespace {
 
 constexpr std::int64_t kLargestSize = 0x7fffffff;
-constexpr std::array kDataTypes{DataType::Bf16, DataType::Fp16, DataType::Fp32, DataType::Fp8};
 constexpr std::array kRecomputes{Recompute::None, Recompute::Full};
 
 template <std::int64_t kLeast>
@@ -50,7 +49,7 @@ Read<LatentAttention> read_latent(const JsonValue& value, std::string_view what)
 
 using Of = ModelConfiguration;
 
-constexpr std::array<JsonMember<ModelConfiguration>, 25> kMembers{{
+constexpr std::array<JsonMember<ModelConfiguration>, 26> kMembers{{
     {"layers", put<&Of::layers, read_size<1>>},
     {"dense_layers", put<&Of::dense_layers, read_size<0>>},
     {"hidden", put<&Of::hidden, read_size<1>>},
@@ -73,7 +72,8 @@ constexpr std::array<JsonMember<ModelConfiguration>, 25> kMembers{{
     {"expert_parallel", put<&Of::expert_parallel, read_size<1>>},
     {"expert_tensor_parallel", put<&Of::expert_tensor_parallel, read_size<1>>},
     {"context_parallel", put<&Of::context_parallel, read_size<1>>},
-    {"dtype", put<&Of::dtype, read_choice<kDataTypes>>},
+    {"recipe", put<&Of::recipe, read_choice<kRecipes>>},
+    {"dtype", read_type<ModelConfiguration>},
     {"recompute", put<&Of::recompute, read_choice<kRecomputes>>},
     {"comment",
      [](const JsonValue&, std::string_view, ModelConfiguration&) -> std::optional<Refusal> {

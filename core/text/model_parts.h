@@ -19,12 +19,14 @@
 #pragma once
 
 #include "core/model/model.h"
+#include "core/text/json_fields.h"
 #include "core/text/json_value.h"
 #include "core/text/limits.h"
 #include "core/text/refusal.h"
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -65,6 +67,29 @@ inline constexpr std::array<ModuleFlag, 27> kModuleFlags{{
     {"hooks", &ModuleFlags::hooks},
     {"hooks_each_call", &ModuleFlags::hooks_each_call},
 }};
+
+inline constexpr std::array kDataTypes{DataType::Bf16, DataType::Fp16, DataType::Fp32};
+inline constexpr std::array kRecipes{Recipe::None,  Recipe::Delayed, Recipe::Current,
+                                     Recipe::Block, Recipe::Mxfp8,   Recipe::Nvfp4};
+
+/// Whether a `dtype` is fp8, which models said before there were recipes.
+[[nodiscard]] bool is_fp8(const JsonValue& type);
+
+/// Refuses a `dtype` of fp8 beside the recipe none.
+[[nodiscard]] std::optional<Refusal> refuse_fp8_beside(const JsonValue& type,
+                                                       const std::optional<Recipe>& recipe);
+
+/// Reads the `dtype` of a module or a configuration whose `recipe` has been read. One of fp8 is
+/// bf16 with the recipe current, unless another is declared.
+template <typename Into>
+[[nodiscard]] std::optional<Refusal> read_type(const JsonValue& value, std::string_view what,
+                                               Into& into) {
+  if (!is_fp8(value)) return put<&Into::dtype, read_choice<kDataTypes>>(value, what, into);
+  if (auto refusal = refuse_fp8_beside(value, into.recipe)) return refusal;
+  into.dtype = DataType::Bf16;
+  if (!into.recipe) into.recipe = Recipe::Current;
+  return std::nullopt;
+}
 
 [[nodiscard]] Read<std::vector<Module>> read_modules(const JsonValue& value, const Limits& limits);
 

@@ -58,6 +58,7 @@ void write_training(Json& json, const ModelConfiguration& of) {
   write(json, "expert_tensor_parallel", of.expert_tensor_parallel);
   json["context_parallel"] = of.context_parallel;
   if (of.dtype) json["dtype"] = name_of(*of.dtype);
+  if (of.recipe) json["recipe"] = name_of(*of.recipe);
   json["recompute"] = name_of(of.recompute);
 }
 

@@ -265,6 +265,33 @@ Maybe complete_layers(const JsonValue& root, ModuleTable& modules) {
                   modules.list.front().name));
 }
 
+// Which modules and what else say fp8, "module `mlp` and 2 more"; empty if nothing does.
+std::string said_fp8(const JsonValue& root) {
+  std::vector<std::string> places;
+  const auto look_at = [&](const JsonValue& object, std::string place) {
+    const auto type = object.find("dtype");
+    if (type && is_fp8(*type)) places.push_back(std::move(place));
+  };
+  if (const auto configuration = root.find("configuration"))
+    look_at(*configuration, "`configuration`");
+  if (const auto modules = root.find("modules")) {
+    for (auto module = modules->first(); module; module = module->next())
+      look_at(*module, fmt::format("module {}", shown(module->key())));
+  }
+  if (places.empty()) return "";
+  if (places.size() == 1) return places.front();
+  return fmt::format("{} and {} more", places.front(), places.size() - 1);
+}
+
+void note_old_types(const JsonValue& root, Model& model) {
+  const std::string places = said_fp8(root);
+  if (places.empty()) return;
+  model.notes.push_back(
+      fmt::format("the `dtype` fp8 of {} is read as bf16, with recipe current unless another is "
+                  "declared: `recipe` says how operands are quantized",
+                  places));
+}
+
 }  // namespace
 
 Read<Model> read_model(std::string_view text, const Limits& limits) {
@@ -279,6 +306,7 @@ Read<Model> read_model(std::string_view text, const Limits& limits) {
   Reading reading{.limits = limits};
   if (auto refusal = read_members(root, "", kMembers, reading)) return std::move(*refusal);
   if (auto refusal = complete_layers(root, reading.model.modules)) return std::move(*refusal);
+  note_old_types(root, reading.model);
   derive(reading.model);
   return std::move(reading.model);
 }

@@ -21,7 +21,6 @@ using Type = JsonValue::Type;
 using Maybe = std::optional<Refusal>;
 
 constexpr std::array<std::string_view, 2> kMainGradKeys{"shape", "strides"};
-constexpr std::array kDataTypes{DataType::Bf16, DataType::Fp16, DataType::Fp32, DataType::Fp8};
 constexpr std::array kMlps{MlpKind::Dense, MlpKind::Experts};
 constexpr std::array kSplits{Splits::Host, Splits::Device, Splits::Input};
 constexpr std::int64_t kLargestSize = 0x7fffffff;
@@ -145,10 +144,11 @@ Maybe read_flags(const JsonValue& value, std::string_view what, Module& module) 
   return std::nullopt;
 }
 
-constexpr std::array<JsonMember<Module>, 8> kMembers{{
+constexpr std::array<JsonMember<Module>, 9> kMembers{{
     {"kind", put<&Module::kind, read_choice<kModuleKinds>>},
     {"mlp", put<&Module::mlp, read_choice<kMlps>>},
-    {"dtype", put<&Module::dtype, read_choice<kDataTypes>>},
+    {"recipe", put<&Module::recipe, read_choice<kRecipes>>},
+    {"dtype", read_type<Module>},
     {"splits", put<&Module::splits, read_choice<kSplits>>},
     {"main_grad", put<&Module::main_grad, read_main_grad>},
     {"calls", put<&Module::calls, read_size<1>>},
@@ -164,8 +164,8 @@ constexpr std::array<JsonMember<Module>, 4> kSections{{
 // The keys stand as docs/model-json.md lists them: the first of two that are equally near to an
 // unknown one is suggested.
 constexpr std::array<std::string_view, kMembers.size() + kSections.size()> kModuleKeys{
-    "kind", "mlp",    "dtype",     "shape", "flags",           "bytes",
-    "cost", "splits", "main_grad", "calls", "output_position", "grad_buckets"};
+    "kind", "mlp",    "dtype",     "recipe", "shape",           "flags",       "bytes",
+    "cost", "splits", "main_grad", "calls",  "output_position", "grad_buckets"};
 
 // A size of a shape that another one has to be a multiple of, both under their names.
 struct Divisor {
@@ -307,6 +307,17 @@ class LayerReader {
 };
 
 }  // namespace
+
+bool is_fp8(const JsonValue& type) {
+  return type.type() == Type::String && type.string() == "fp8";
+}
+
+Maybe refuse_fp8_beside(const JsonValue& type, const std::optional<Recipe>& recipe) {
+  if (recipe != Recipe::None) return std::nullopt;
+  return malformed(type.span(),
+                   "`dtype` fp8 says that operands are quantized, and `recipe` none not",
+                   "write the type of tensors between modules, `\"dtype\": \"bf16\"`");
+}
 
 Read<std::vector<Module>> read_modules(const JsonValue& value, const Limits& limits) {
   if (value.type() != Type::Object) {

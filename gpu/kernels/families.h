@@ -114,12 +114,12 @@ using Kernels = std::span<const Kernel<C>>;
 [[nodiscard]] Launch<run::DrawInto> launch_of(const run::DrawInto& call);
 [[nodiscard]] Kernels<run::DrawInto> kernels_of(std::type_identity<run::DrawInto>);
 
-/// A table of kernels, indexed by DataType, has these many; there are none for fp8.
+/// A table of kernels, indexed by DataType, has these many.
 inline constexpr std::size_t kTypes = 3;
 static_assert(static_cast<int>(DataType::Bf16) == 0 && static_cast<int>(DataType::Fp16) == 1 &&
               static_cast<int>(DataType::Fp32) == 2);
 
-/// The kernel for a type, null for fp8.
+/// The kernel for a type, null for one that is none.
 template <typename C>
 [[nodiscard]] Kernel<C> of_type(const Kernel<C> (&table)[kTypes], DataType type) {
   const auto at = static_cast<std::size_t>(type);

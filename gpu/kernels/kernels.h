@@ -7,7 +7,7 @@
 //
 // One call of a kind is one kernel, copies and fills included: graphs have kernel nodes only. Code
 // is for sm_80 and up. At most kMostGroups groups, 2^31 - 1 rows of groups or
-// choices, and 256 columns of a head, no fp8: else the status is an error and nothing was launched.
+// choices, and 256 columns of a head: else the status is an error and nothing was launched.
 // Tested against the host's kernels by tests/gpu/.
 
 #pragma once

@@ -26,13 +26,14 @@ _SWITCHES = """
 """.split()
 _LISTS = "cuda_graph_modules recompute_modules".split()
 _WORDS = """
-    cuda_graph_impl cuda_graph_scope fp8 recompute_granularity moe_layer_freq pipeline_model_parallel_layout
+    cuda_graph_impl cuda_graph_scope fp8 fp8_recipe fp4 recompute_granularity moe_layer_freq pipeline_model_parallel_layout
     moe_token_dispatcher_type moe_expert_capacity_factor
 """.split() + _LISTS
 _FLAGS = {
     "microbatch_group_size_per_vp_stage": ["--microbatch-group-size-per-virtual-pipeline-stage"],
     "overlap_p2p_comm_warmup_flush": ["--overlap-p2p-communication-warmup-flush"],
     "fp8": ["--fp8-format"],
+    "fp4": ["--fp4-format"],
 }
 _OTHER_NAMES = {
     "num_experts": ["num_moe_experts"],
@@ -292,6 +293,17 @@ _SIZES = {
 }
 
 
+# Megatron-LM's --fp8-recipe by capo's names.
+_RECIPES = {"delayed": "delayed", "tensorwise": "current", "blockwise": "block", "mxfp8": "mxfp8"}
+
+
+def _recipe(args):
+    word = args.fp8_recipe or "delayed"
+    if word not in _RECIPES:
+        raise ArgumentError(f"fp8_recipe: capo knows no {word}; there are {', '.join(_RECIPES)}")
+    return _RECIPES[word]
+
+
 def _configuration(args):
     sizes = {ours: args.number(theirs) for ours, theirs in _SIZES.items()}
     sizes["ffn"] = args.number("ffn_hidden_size") or (sizes["hidden"] and 4 * sizes["hidden"])
@@ -304,7 +316,9 @@ def _configuration(args):
             sizes["shared_experts"], rest = divmod(shared, sizes["expert_ffn"])
             if rest:
                 raise ArgumentError("moe_shared_expert_intermediate_size is no multiple of moe_ffn_hidden_size")
-    sizes["dtype"] = "fp8" if args.fp8 else "fp16" if args.fp16 else "bf16" if args.bf16 else "fp32"
+    sizes["dtype"] = "fp16" if args.fp16 else "bf16" if args.bf16 else "fp32"
+    if args.fp8 or args.fp4:
+        sizes["recipe"] = "nvfp4" if args.fp4 else _recipe(args)
     if args.recompute_granularity == "full":
         sizes["recompute"] = "full"
     return {name: value for name, value in sizes.items() if value is not None}

@@ -33,7 +33,7 @@ namespace capo::run::host {
 /// calls that do not depend on each other run. The products work in tiles, which the compiler
 /// vectorises, and still add in ascending order. Results are right if the compiler does not fuse
 /// multiplications with additions (-ffp-contract=off on machines that could). Throws InternalError
-/// for fp8, which the host does not have, and for sizes that cannot be. Tested by kernels_test.cpp
+/// for sizes that cannot be. Tested by kernels_test.cpp
 /// and products_test.cpp.
 void execute(const Call& call);
 

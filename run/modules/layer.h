@@ -52,17 +52,13 @@ struct LayerShape {
 [[nodiscard]] constexpr std::int64_t output_columns(const LayerShape& shape) {
   return has_two_weights(shape.kind) ? shape.hidden : shape.ffn;
 }
-/// The type that tensors of a module are stored as: fp8 is run as bf16.
-[[nodiscard]] constexpr DataType stored_type(DataType declared) {
-  return declared == DataType::Fp8 ? DataType::Bf16 : declared;
-}
 /// The kind, the type and the sizes that a module declares, which are all that its kind has.
 [[nodiscard]] inline LayerShape declared_shape(const Module& module) {
   const ModuleShape& of = module.shape;
   const bool grouped = is_grouped(*module.kind);
   const bool router = has_router(*module.kind);
   return {.kind = *module.kind,
-          .type = stored_type(*module.dtype),
+          .type = *module.dtype,
           .tokens = *of.tokens,
           .hidden = *of.hidden,
           .ffn = of.ffn.value_or(0),

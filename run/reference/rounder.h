@@ -18,7 +18,7 @@
 
 namespace capo::run::reference {
 
-/// To the nearest value of a type, ties to even; Fp32 rounds to float. Fp8 is never asked for.
+/// To the nearest value of a type, ties to even; Fp32 rounds to float.
 class Rounder {
  public:
   explicit Rounder(DataType type);

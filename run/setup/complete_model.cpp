@@ -142,9 +142,10 @@ class Completer {
     if (has_two_weights(*module.kind) && !module.bytes.activations) {
       module.bytes.activations = kept_bytes(shape);
     }
-    if (module.dtype != DataType::Fp8) return;
-    // To a plan fp8 means that operands are copies; they are of bf16 here.
-    assume("fp8 run as bf16 with copied operands");
+    if (!quantizes(recipe_of(module))) return;
+    // To a plan a recipe means that operands are copies; they are of the module's own type here.
+    assume(fmt::format("recipe {} run as {} with copied operands", name_of(recipe_of(module)),
+                       name_of(*module.dtype)));
     if (!aliases.input) module.bytes.activations = kept_bytes(shape);
     if (!aliases.grad_output) {
       module.bytes.operands = shape.tokens * output_columns(shape) * bytes_of(shape.type);

@@ -114,14 +114,14 @@ LayerShape shape_of(const Module& module, const LayerFacts& facts) {
 }
 
 // TransformerEngine's operations make the bias gradient with B, its grouped-linear does on the
-// grouped path, and so do all from fp8 operands. If its plan is run, eager execution rounds as its
+// grouped path, and so do all that quantize. If its plan is run, eager execution rounds as its
 // modules do.
 bool makes_bias_with_backward(const PlannedStep& step, const Module& module) {
   if (step.view().plan().kind != PlanKind::Te) return false;
   const bool grouped_path =
       facts_of(*module.kind).bias_gradient == BiasGradientMade::WithWeightSplit &&
       module.splits != Splits::Host && module.dtype != DataType::Fp32;
-  return gradients::is_operation(*module.kind) || grouped_path || module.dtype == DataType::Fp8;
+  return gradients::is_operation(*module.kind) || grouped_path || quantizes(recipe_of(module));
 }
 
 // After a norm, and between the products of an MLP, W reads what forward made.

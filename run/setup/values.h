@@ -53,7 +53,7 @@ struct Slice {
 };
 [[nodiscard]] std::vector<float> values_of(const DrawnTensor& tensor, const Slice& some);
 
-/// The bytes of the numbers, rounded to nearest even. Nothing is stored as Fp8.
+/// The bytes of the numbers, rounded to nearest even.
 [[nodiscard]] std::vector<std::byte> to_stored(std::span<const float> values, DataType type);
 [[nodiscard]] std::vector<float> from_stored(std::span<const std::byte> bytes, DataType type);
 

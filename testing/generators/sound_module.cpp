@@ -45,13 +45,19 @@ MainGrad draw_main_grad(Dice& dice, const ModuleShape& shape, ModuleKind kind) {
   return {.shape = {groups * out * in}, .strides = {1}};
 }
 
+Recipe draw_recipe(Dice& dice) {
+  return static_cast<Recipe>(dice.below(6));
+}
+
 }  // namespace
 
 Module draw_sound_module(Dice& dice, Delay delay, std::string name) {
   const bool delays = delay == Delay::Always;
   const ModuleKind kind = draw_kind(dice, delays);
   Module module{.name = std::move(name), .kind = kind, .flags = draw_flags(dice, kind, delays)};
-  if (!dice.one_in(3)) module.dtype = static_cast<DataType>(dice.below(4));
+  if (!dice.one_in(3)) module.dtype = static_cast<DataType>(dice.below(3));
+  if (dice.one_in(3)) module.recipe = draw_recipe(dice);
+  if (quantizes(recipe_of(module)) && !module.dtype) module.dtype = DataType::Bf16;
   if (!is_made_of_modules(kind)) module.grad_buckets = dice.between(1, 3);
   if (!delays) module.calls = dice.between(1, 2);
   if (!is_grouped(kind)) return module;

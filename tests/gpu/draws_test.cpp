@@ -36,9 +36,5 @@ TEST_F(DrawsKernels, AreTheHostsToTheByte) {
   }
 }
 
-TEST_F(DrawsKernels, ThereAreNoneOfFp8) {
-  EXPECT_FALSE(launch(run::DrawInto{.type = DataType::Fp8}, nullptr).ok());
-}
-
 }  // namespace
 }  // namespace capo::gpu

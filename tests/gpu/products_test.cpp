@@ -523,11 +523,9 @@ TEST_F(Products, ANeighboursInfinityStaysThere) {
       {all_of(w[0]), {.slot = w[1], .count = in * out, .value = Part::Value::Any}, all_of(w[2])});
 }
 
-TEST_F(Products, OfTooManyGroupsOrOfFp8AreRefused) {
+TEST_F(Products, OfTooManyGroupsAreRefused) {
   const GroupedProduct many{.rows = {.count = 1, .groups = kMostGroups + 1}, .in = 8, .out = 8};
   EXPECT_FALSE(launch(many, nullptr).ok());
-  const GroupedProduct fp8{.type = DataType::Fp8, .rows = {.count = 1}, .in = 8, .out = 8};
-  EXPECT_FALSE(launch(fp8, nullptr).ok());
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
 }
 

@@ -104,8 +104,8 @@ constexpr std::array kNearMisses{
                module.flags.bias = true;
              }},
     NearMiss{Delayed::Yes, kAny,
-             [](Module& module) {  // G02: and of fp8 operands
-               module.dtype = DataType::Fp8;
+             [](Module& module) {  // G02: and of a module that quantizes
+               module.recipe = Recipe::Block;
                module.flags.bias = true;
              }},
     NearMiss{Delayed::Yes, kAny,

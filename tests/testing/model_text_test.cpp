@@ -44,7 +44,10 @@ TEST(ModelText, HasEverythingThatIsDeclared) {
                                  .budget = 1000,
                                  .model_chunks = {2, 1},
                                  .warm_up_keeps_outputs = true}};
-  Module full{.name = "full", .kind = ModuleKind::GroupedMlp, .dtype = DataType::Fp8};
+  Module full{.name = "full",
+              .kind = ModuleKind::GroupedMlp,
+              .dtype = DataType::Fp16,
+              .recipe = Recipe::Nvfp4};
   full.shape = {.tokens = 8,
                 .hidden = 2,
                 .ffn = 3,

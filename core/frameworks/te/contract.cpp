@@ -249,7 +249,7 @@ bool is_operation(ModuleKind kind) {
 }
 
 bool te_makes_bias_gradient_with_weight(const Module& module) {
-  if (!module.kind || module.dtype == DataType::Fp8) return false;
+  if (!module.kind || quantizes(recipe_of(module))) return false;
   switch (facts_of(*module.kind).bias_gradient) {
     case BiasGradientMade::WithWeight:
       return true;

@@ -29,7 +29,7 @@ TEST(Derive, GivesAModuleItsShapeTypeAndBytes) {
   EXPECT_EQ(experts.dtype, DataType::Bf16);
   EXPECT_EQ(experts.shape, (ModuleShape{.tokens = 128, .hidden = 64, .ffn = 32, .groups = 2}));
   EXPECT_EQ(experts.derived.weight, 2 * 3 * 64 * 32 * 2);
-  EXPECT_EQ(experts.derived.activations, kept_by_mlp({128, 64, 32}, DataType::Bf16));
+  EXPECT_EQ(experts.derived.activations, kept_by_mlp({128, 64, 32}, {}));
   EXPECT_EQ(experts.derived.operands, 128 * 64 * 2);
   EXPECT_EQ(experts.bytes, ModuleBytes{}) << "they stand apart from what is declared";
   EXPECT_EQ(experts.lacks, "");

@@ -19,15 +19,15 @@ ModelConfiguration tiny() {
 }
 
 Inventory inventory(const ModelConfiguration& of, ModuleKind kind, MlpKind mlp,
-                    DataType type = DataType::Bf16) {
-  auto made = inventory_of(of, kind, mlp, type);
+                    const LayerTypes& types = {}) {
+  auto made = inventory_of(of, kind, mlp, types);
   EXPECT_TRUE(made);
   return made ? *std::move(made) : Inventory{};
 }
 
 std::int64_t kept(const ModelConfiguration& of, ModuleKind kind, MlpKind mlp,
-                  DataType type = DataType::Bf16) {
-  return inventory(of, kind, mlp, type).bytes(TensorUse::Kept);
+                  const LayerTypes& types = {}) {
+  return inventory(of, kind, mlp, types).bytes(TensorUse::Kept);
 }
 
 constexpr std::int64_t kTokens = 64;
@@ -72,23 +72,31 @@ TEST(Inventory, LeaveTheGradientOfTheExpertsRowsToWeightGradients) {
 }
 
 TEST(Inventory, OfAnMlpKeepWhatItKeepsByItself) {
-  for (const DataType type : {DataType::Bf16, DataType::Fp16, DataType::Fp32, DataType::Fp8}) {
-    EXPECT_EQ(kept(tiny(), ModuleKind::LayerNormMlp, MlpKind::Dense, type),
-              kept_by_mlp({64, 64, 192}, type));
-    EXPECT_EQ(kept(tiny(), ModuleKind::GroupedMlp, MlpKind::Experts, type),
-              kept_by_mlp({128, 64, 32}, type));
+  for (const LayerTypes& types :
+       {LayerTypes{DataType::Bf16}, LayerTypes{DataType::Fp16}, LayerTypes{DataType::Fp32},
+        LayerTypes{DataType::Bf16, Recipe::Current}, LayerTypes{DataType::Fp16, Recipe::Block},
+        LayerTypes{DataType::Bf16, Recipe::Mxfp8}, LayerTypes{DataType::Bf16, Recipe::Nvfp4}}) {
+    EXPECT_EQ(kept(tiny(), ModuleKind::LayerNormMlp, MlpKind::Dense, types),
+              kept_by_mlp({64, 64, 192}, types));
+    EXPECT_EQ(kept(tiny(), ModuleKind::GroupedMlp, MlpKind::Experts, types),
+              kept_by_mlp({128, 64, 32}, types));
   }
 }
 
-TEST(Inventory, InFp8KeepOperandsOfAByteBesideWhatOthersRead) {
-  const auto dense = [](DataType type) {
-    return kept(tiny(), ModuleKind::TransformerLayer, MlpKind::Dense, type);
+TEST(Inventory, QuantizedKeepOperandsOfAByteBesideWhatOthersRead) {
+  const auto dense = [](Recipe recipe) {
+    return kept(tiny(), ModuleKind::TransformerLayer, MlpKind::Dense, {DataType::Bf16, recipe});
   };
-  // Normed rows twice and activated rows halve; attention's output stands there twice.
-  EXPECT_EQ(dense(DataType::Bf16) - dense(DataType::Fp8), kTokens * (64 + 64 + 192) - kTokens * 64);
-  EXPECT_EQ(inventory(tiny(), ModuleKind::LayerNormMlp, MlpKind::Dense, DataType::Fp8)
-                .bytes(TensorUse::Parameter),
-            (64 + 3 * 64 * 192) * 2)
+  // Normed rows twice and activated rows halve; attention's output stands there twice. Each of the
+  // four copies has a scale.
+  EXPECT_EQ(dense(Recipe::None) - dense(Recipe::Current),
+            kTokens * (64 + 64 + 192) - kTokens * 64 - 4 * 4);
+  // 64 elements of a column are two blocks, which are padded to four, and columns to 128.
+  EXPECT_EQ(dense(Recipe::Mxfp8) - (dense(Recipe::Current) - 4 * 4), (128 * 3 + 256) * 4);
+  EXPECT_EQ(
+      inventory(tiny(), ModuleKind::LayerNormMlp, MlpKind::Dense, {DataType::Bf16, Recipe::Current})
+          .bytes(TensorUse::Parameter),
+      (64 + 3 * 64 * 192) * 2)
       << "parameters stay bf16";
 }
 
@@ -189,7 +197,7 @@ TEST(Inventory, NameTheFirstMemberThatIsUndeclared) {
   const auto lack = [](ModuleKind kind, MlpKind mlp, void (*take_away)(ModelConfiguration&)) {
     ModelConfiguration of = tiny();
     take_away(of);
-    const auto made = inventory_of(of, kind, mlp, DataType::Bf16);
+    const auto made = inventory_of(of, kind, mlp, {});
     return made ? std::string() : made.error();
   };
   const auto hidden = [](ModelConfiguration& of) { of.hidden.reset(); };

@@ -178,7 +178,8 @@ TEST(Buffers, AreAlikeToTeByShapeAndType) {
   Module other = module_of(2, 3, 5);
   other.dtype = DataType::Fp32;
   EXPECT_FALSE(inputs_alike(module_of(2, 3, 5), other));
-  other.dtype = DataType::Fp8;
+  other.dtype = DataType::Bf16;
+  other.recipe = Recipe::Mxfp8;
   EXPECT_TRUE(inputs_alike(module_of(2, 3, 5), other)) << "between modules it is bf16 as well";
   EXPECT_TRUE(outputs_alike(module_of(2, 3, 5), other));
   EXPECT_TRUE(inputs_alike({}, {}));

@@ -29,6 +29,16 @@ Aliases of(ModuleKind kind, DataType type, const std::function<void(Module&)>& c
   return aliases_of(module).value();
 }
 
+Aliases of(ModuleKind kind, Recipe recipe, const std::function<void(Module&)>& change = {}) {
+  return of(kind, DataType::Bf16, [&](Module& module) {
+    module.recipe = recipe;
+    if (change) change(module);
+  });
+}
+
+constexpr Recipe kQuantizing[] = {Recipe::Delayed, Recipe::Current, Recipe::Block, Recipe::Mxfp8,
+                                  Recipe::Nvfp4};
+
 struct Row {
   ModuleKind kind;
   Aliases unquantized;
@@ -55,10 +65,13 @@ TEST(Operands, AreTheStaticBuffersOrCopiesAsTheTableSays) {
     for (const DataType type : {DataType::Bf16, DataType::Fp16, DataType::Fp32}) {
       EXPECT_EQ(of(row.kind, type), row.unquantized);
     }
-    EXPECT_EQ(of(row.kind, DataType::Fp8), row.quantized);
-    EXPECT_EQ(of(row.kind, DataType::Fp8,
-                 [](Module& module) { module.flags.high_precision_backward = true; }),
-              row.overridden);
+    for (const Recipe recipe : kQuantizing) {
+      EXPECT_EQ(of(row.kind, recipe), row.quantized);
+      EXPECT_EQ(
+          of(row.kind, recipe, [](Module& module) { module.flags.high_precision_backward = true; }),
+          row.overridden);
+    }
+    EXPECT_EQ(of(row.kind, Recipe::None), row.unquantized);
     EXPECT_EQ(aliases_of({.kind = row.kind}), row.unquantized) << "no type is no quantized one";
   }
 }
@@ -90,16 +103,16 @@ TEST(Operands, AGradientThatIsGatheredIsCopied) {
 
 // It is quantized again at backward.
 TEST(Operands, ASavedOriginalInputIsStillACopy) {
-  EXPECT_EQ(
-      of(ModuleKind::Linear, DataType::Fp8, [](Module& m) { m.flags.save_original_input = true; }),
-      kNone);
+  EXPECT_EQ(of(ModuleKind::Linear, Recipe::Current,
+               [](Module& m) { m.flags.save_original_input = true; }),
+            kNone);
 }
 
 // The sizes of the groups are read again by the product for the weight, quantized or not.
 TEST(Operands, SplitsThatAreAnInputOfTheGraphAreReadAgain) {
   for (const auto kind : {ModuleKind::GroupedLinear, ModuleKind::GroupedLinearOp}) {
     SCOPED_TRACE(name_of(kind));
-    EXPECT_EQ(of(kind, DataType::Fp8, [](Module& m) { m.splits = Splits::Input; }), kInput);
+    EXPECT_EQ(of(kind, Recipe::Current, [](Module& m) { m.splits = Splits::Input; }), kInput);
     EXPECT_EQ(of(kind, DataType::Bf16,
                  [](Module& m) {
                    m.splits = Splits::Input;
@@ -107,19 +120,20 @@ TEST(Operands, SplitsThatAreAnInputOfTheGraphAreReadAgain) {
                  }),
               kBoth);
     for (const Splits splits : {Splits::Host, Splits::Device}) {
-      EXPECT_EQ(of(kind, DataType::Fp8, [&](Module& m) { m.splits = splits; }), kNone);
+      EXPECT_EQ(of(kind, Recipe::Current, [&](Module& m) { m.splits = splits; }), kNone);
     }
   }
   // The fused kernels read offsets that they have just worked out.
-  EXPECT_EQ(of(ModuleKind::GroupedMlp, DataType::Fp8, [](Module& m) { m.splits = Splits::Input; }),
-            kNone);
-  EXPECT_EQ(of(ModuleKind::Linear, DataType::Fp8, [](Module& m) { m.splits = Splits::Input; }),
+  EXPECT_EQ(
+      of(ModuleKind::GroupedMlp, Recipe::Current, [](Module& m) { m.splits = Splits::Input; }),
+      kNone);
+  EXPECT_EQ(of(ModuleKind::Linear, Recipe::Current, [](Module& m) { m.splits = Splits::Input; }),
             kNone)
       << "it has no groups";
 }
 
 TEST(Operands, OfAModuleThatDoesNotSayItsKindAreUnknown) {
-  EXPECT_EQ(aliases_of({.name = "m", .dtype = DataType::Fp8}), std::nullopt);
+  EXPECT_EQ(aliases_of({.name = "m", .recipe = Recipe::Mxfp8}), std::nullopt);
 }
 
 }  // namespace

@@ -23,6 +23,12 @@ Module module_of(ModuleKind kind, DataType type) {
   return {.kind = kind, .dtype = type, .shape = {.tokens = 1024, .hidden = 512, .ffn = 2048}};
 }
 
+Module quantized(ModuleKind kind, Recipe recipe) {
+  Module module = module_of(kind, DataType::Bf16);
+  module.recipe = recipe;
+  return module;
+}
+
 // In the order of BufferKind: static input, grad output, output, grad input, activations, operands,
 // scratch.
 TEST(Sizes, OfAProductFollowFromItsShape) {
@@ -40,15 +46,29 @@ TEST(Sizes, OfAProductFollowFromItsShape) {
   }
 }
 
-TEST(Sizes, BetweenModulesAreOfBf16WhereTheirProductsAreOfFp8) {
-  EXPECT_EQ(buffer_bytes(module_of(ModuleKind::Linear, DataType::Fp8), kCopies),
-            (Sizes{1024 * kKiB, 4096 * kKiB, 4096 * kKiB, 1024 * kKiB, 512 * kKiB, 2048 * kKiB,
-                   4096 * kKiB}))
-      << "a quantized copy takes a byte an element, and is widened again to be read";
+// A copy is read along its columns: 512 of X and 2048 of dY, of 1024 elements each.
+TEST(Sizes, OfQuantizedCopiesAreTheirElementsAndScales) {
+  struct Row {
+    Recipe recipe;
+    std::int64_t input;
+    std::int64_t gradient;
+  };
+  for (const Row& row :
+       {Row{Recipe::Delayed, 512 * kKiB + 4, 2048 * kKiB + 4},
+        Row{Recipe::Current, 512 * kKiB + 4, 2048 * kKiB + 4},
+        Row{Recipe::Block, 512 * kKiB + 512 * 8 * 4, 2048 * kKiB + 2048 * 8 * 4},
+        Row{Recipe::Mxfp8, 512 * kKiB + 512 * 32, 2048 * kKiB + 2048 * 32},
+        Row{Recipe::Nvfp4, 256 * kKiB + 512 * 64 + 4, 1024 * kKiB + 2048 * 64 + 4}}) {
+    SCOPED_TRACE(name_of(row.recipe));
+    EXPECT_EQ(buffer_bytes(quantized(ModuleKind::Linear, row.recipe), kCopies),
+              (Sizes{1024 * kKiB, 4096 * kKiB, 4096 * kKiB, 1024 * kKiB, row.input, row.gradient,
+                     4096 * kKiB}))
+        << "tensors between modules are bf16, and a copy is widened again to be read";
+  }
 }
 
 TEST(Sizes, OfAnUnquantizedCopyBesideQuantizedProductsAreThoseOfBf16) {
-  Module module = module_of(ModuleKind::LayerNormLinear, DataType::Fp8);
+  Module module = quantized(ModuleKind::LayerNormLinear, Recipe::Current);
   module.flags.high_precision_backward = true;
   EXPECT_EQ(buffer_bytes(module, {.grad_output = true}),
             (Sizes{1024 * kKiB, 4096 * kKiB, 4096 * kKiB, 1024 * kKiB, 1024 * kKiB, 0, 0}));
@@ -91,8 +111,10 @@ TEST(Sizes, OfARouterHaveRoomToSortTheGradient) {
 
 // Normed rows, or a copy of the input, what is before and after SwiGLU, and four bytes a row.
 TEST(Sizes, OfAnMlpFollowFromItsShape) {
-  const auto kept = [](ModuleKind kind, DataType type, bool high_precision = false) {
+  const auto kept = [](ModuleKind kind, DataType type, Recipe recipe = Recipe::None,
+                       bool high_precision = false) {
     Module module = module_of(kind, type);
+    module.recipe = recipe;
     module.flags.high_precision_backward = high_precision;
     return (*buffer_bytes(module, {.grad_output = true}))[4];
   };
@@ -102,19 +124,21 @@ TEST(Sizes, OfAnMlpFollowFromItsShape) {
             1024 * (512 * 2 + 3 * 2048 * 2) + 1024 * 4);
   EXPECT_EQ(kept(ModuleKind::LayerNormMlp, DataType::Fp32),
             1024 * (512 * 4 + 3 * 2048 * 4) + 1024 * 4);
-  EXPECT_EQ(kept(ModuleKind::LayerNormMlp, DataType::Fp8),
-            1024 * (512 + 2 * 2048 * 2 + 2048) + 1024 * 4);
-  EXPECT_EQ(kept(ModuleKind::LayerNormMlp, DataType::Fp8, true),
+  EXPECT_EQ(kept(ModuleKind::LayerNormMlp, DataType::Bf16, Recipe::Current),
+            1024 * (512 + 2 * 2048 * 2 + 2048) + 1024 * 4 + 2 * 4);
+  EXPECT_EQ(kept(ModuleKind::LayerNormMlp, DataType::Bf16, Recipe::Current, true),
             kept(ModuleKind::LayerNormMlp, DataType::Bf16));
 }
 
 // 4 heads and 2 kv heads of 64 columns: 512 columns of qkv, 256 of y, and a number of each row and
 // head.
 TEST(Sizes, OfAnAttentionFollowFromItsHeads) {
-  const auto sizes = [](DataType type, const Aliases& aliases, bool high_precision = false) {
+  const auto sizes = [](DataType type, const Aliases& aliases, Recipe recipe = Recipe::None,
+                        bool high_precision = false) {
     Module module{
         .kind = ModuleKind::Attention,
         .dtype = type,
+        .recipe = recipe,
         .shape = {.tokens = 1024, .hidden = 512, .heads = 4, .kv_heads = 2, .head_dim = 64}};
     module.flags.high_precision_backward = high_precision;
     return buffer_bytes(module, aliases);
@@ -126,9 +150,10 @@ TEST(Sizes, OfAnAttentionFollowFromItsHeads) {
             (Sizes{1024 * kKiB, 1024 * kKiB, 1024 * kKiB, 1024 * kKiB, kept + 1024 * kKiB,
                    1024 * kKiB, 1024 * kKiB}));
   EXPECT_EQ((*sizes(DataType::Fp32, kBoth))[4], 1024 * (512 * 4 + 256 * 4 + 4 * 4));
-  EXPECT_EQ((*sizes(DataType::Fp8, kCopies))[4], kept + 1024 * (256 + 512))
+  EXPECT_EQ((*sizes(DataType::Bf16, kCopies, Recipe::Current))[4],
+            kept + 1024 * (256 + 512) + 2 * 4)
       << "quantized copies of what both products read";
-  EXPECT_EQ((*sizes(DataType::Fp8, kCopies, true))[4], kept + 1024 * kKiB);
+  EXPECT_EQ((*sizes(DataType::Bf16, kCopies, Recipe::Current, true))[4], kept + 1024 * kKiB);
 }
 
 TEST(Sizes, FollowFromAConfigurationUnlessTheyAreDeclared) {

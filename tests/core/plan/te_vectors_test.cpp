@@ -89,7 +89,7 @@ TEST(TeVectors, VictimsAndSlotsAreThoseOfGraphPy) {
 // What stood in for the modules on the H200.
 Module stand_in(const std::string& name) {
   Module module{.name = name, .kind = ModuleKind::Linear};
-  if (name == "copying") module.dtype = DataType::Fp8;
+  if (name == "copying") module.recipe = Recipe::Current;
   if (name == "grouped_linear") module.kind = ModuleKind::GroupedLinear;
   if (name == "layernorm_linear") module.kind = ModuleKind::LayerNormLinear;
   return module;

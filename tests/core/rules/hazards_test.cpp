@@ -49,11 +49,11 @@ TEST(StaticInputReuse, KnowsModulesThatReadIt) {
   EXPECT_EQ(findings({.name = "m", .kind = ModuleKind::GroupedLinear, .flags = sound}), 1u);
   EXPECT_EQ(findings({.name = "m", .kind = ModuleKind::LayerNormLinear, .flags = sound}), 0u);
   EXPECT_EQ(
-      findings({.name = "m", .kind = ModuleKind::Linear, .dtype = DataType::Fp8, .flags = sound}),
+      findings({.name = "m", .kind = ModuleKind::Linear, .recipe = Recipe::Mxfp8, .flags = sound}),
       0u);
   EXPECT_EQ(findings({.name = "m",
                       .kind = ModuleKind::GroupedLinear,
-                      .dtype = DataType::Fp8,
+                      .recipe = Recipe::Mxfp8,
                       .flags = sound,
                       .splits = Splits::Input}),
             1u)
@@ -145,7 +145,7 @@ TEST(GradOutputReuse, KnowsModulesThatReadIt) {
   EXPECT_EQ(findings({.name = "m", .kind = ModuleKind::GroupedMlp, .flags = sound}), 0u);
   EXPECT_EQ(
       findings(
-          {.name = "m", .kind = ModuleKind::LayerNormMlp, .dtype = DataType::Fp8, .flags = sound}),
+          {.name = "m", .kind = ModuleKind::LayerNormMlp, .recipe = Recipe::Mxfp8, .flags = sound}),
       0u);
   ModuleFlags gathered = sound;
   gathered.gathered_grad_output = true;

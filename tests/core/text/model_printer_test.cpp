@@ -57,7 +57,8 @@ TEST(ModelPrinter, PrintsEveryMemberThatIsNotAsUsual) {
                                .expert_parallel = 4,
                                .expert_tensor_parallel = 1,
                                .context_parallel = 2,
-                               .dtype = DataType::Fp8,
+                               .dtype = DataType::Fp16,
+                               .recipe = Recipe::Mxfp8,
                                .recompute = Recompute::Full};
   EXPECT_EQ(read(print_configured_model("", all, {})).configuration, all);
   EXPECT_EQ(read(print_configured_model("", {}, {})).configuration, ModelConfiguration{});
@@ -89,13 +90,13 @@ TEST(ModelPrinter, PrintsOneModuleOfAllLayersByItsName) {
 
 TEST(WithMembers, SetsNumbersWordsAndObjects) {
   const std::vector<ConfigurationMember> members{
-      {"hidden", "8"}, {"dtype", "fp8"}, {"qk_norm", "true"}, {"recompute", "\"full\""}};
+      {"hidden", "8"}, {"recipe", "block"}, {"qk_norm", "true"}, {"recompute", "\"full\""}};
   const Model model =
       read(with_members(R"({"configuration": {"hidden": 4, "layers": 2}})", members));
   EXPECT_EQ(model.configuration, (ModelConfiguration{.layers = 2,
                                                      .hidden = 8,
                                                      .qk_norm = true,
-                                                     .dtype = DataType::Fp8,
+                                                     .recipe = Recipe::Block,
                                                      .recompute = Recompute::Full}));
 }
 

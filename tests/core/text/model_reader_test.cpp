@@ -58,9 +58,13 @@ TEST(ModelReader, KnowsEveryWord) {
     const Model model = read(std::string(R"({"modules":{"m":{"kind":")") + word + "\"}}}");
     EXPECT_EQ(name_of(*model.modules.list.at(0).kind), word);
   }
-  for (const char* word : {"bf16", "fp16", "fp32", "fp8"}) {
+  for (const char* word : {"bf16", "fp16", "fp32"}) {
     const Model model = read(std::string(R"({"modules":{"m":{"dtype":")") + word + "\"}}}");
     EXPECT_EQ(name_of(*model.modules.list.at(0).dtype), word);
+  }
+  for (const char* word : {"none", "delayed", "current", "block", "mxfp8", "nvfp4"}) {
+    const Model model = read(std::string(R"({"modules":{"m":{"recipe":")") + word + "\"}}}");
+    EXPECT_EQ(name_of(*model.modules.list.at(0).recipe), word);
   }
   for (const char* word : {"host", "device", "input"}) {
     const Model model = read(std::string(R"({"modules":{"m":{"splits":")") + word + "\"}}}");
@@ -69,6 +73,31 @@ TEST(ModelReader, KnowsEveryWord) {
   for (const char* word : {"te", "safe"}) {
     EXPECT_EQ(name_of(*read(std::string(R"({"plan":")") + word + "\"}").plan.kind), word);
   }
+}
+
+// As files said it before there were recipes.
+TEST(ModelReader, ReadsTheTypeFp8AsARecipeAndNotesIt) {
+  const Model model = read(R"({"modules":{"a":{"dtype":"fp8"},
+                                          "b":{"dtype":"fp8","recipe":"mxfp8"},
+                                          "c":{"recipe":"block"}},"layers":"a"})");
+  const std::vector<Module>& modules = model.modules.list;
+  EXPECT_EQ(modules.at(0).recipe, Recipe::Current);
+  EXPECT_EQ(modules.at(1).recipe, Recipe::Mxfp8);
+  for (const Module& module : modules) EXPECT_EQ(module.dtype, DataType::Bf16);
+  EXPECT_EQ(model.notes,
+            std::vector<std::string>{
+                "the `dtype` fp8 of module `a` and 1 more is read as bf16, with recipe current "
+                "unless another is declared: `recipe` says how operands are quantized"});
+  EXPECT_TRUE(read(R"({"modules":{"c":{"dtype":"fp16","recipe":"block"}}})").notes.empty());
+}
+
+TEST(ModelReader, GivesTheRecipeOfAConfigurationToModulesWithout) {
+  const Model model = read(R"({"configuration":{"dtype":"fp8"},"layers":"a",
+                               "modules":{"a":{},"b":{"recipe":"none"}}})");
+  EXPECT_EQ(model.configuration->recipe, Recipe::Current);
+  EXPECT_EQ(model.modules.list.at(0).recipe, Recipe::Current);
+  EXPECT_EQ(model.modules.list.at(1).recipe, Recipe::None);
+  EXPECT_EQ(model.notes.size(), 1u);
 }
 
 TEST(ModelReader, ReadsStagesRankByRank) {
@@ -337,7 +366,7 @@ TEST(ModelReader, RefusesWhatNoModuleIs) {
   const auto module = [](const std::string& members) {
     return refused(R"({"modules":{"m":{)" + members + "}}}");
   };
-  EXPECT_EQ(module(R"("dtype":"fp4")"), "`dtype` is one of bf16, fp16, fp32, fp8 @\"fp4\"");
+  EXPECT_EQ(module(R"("dtype":"fp4")"), "`dtype` is one of bf16, fp16, fp32 @\"fp4\"");
   EXPECT_EQ(module(R"("splits":"cpu")"), "`splits` is one of host, device, input @\"cpu\"");
   EXPECT_EQ(module(R"("calls":1)"), "");
   EXPECT_EQ(module(R"("calls":0)"), "`calls` must be at least 1 @0");

@@ -120,9 +120,5 @@ TEST(Rounded, Fp32IsFloat) {
   }
 }
 
-TEST(Rounded, NothingIsRoundedToFp8) {
-  EXPECT_THROW(static_cast<void>(rounded(1, DataType::Fp8)), InternalError);
-}
-
 }  // namespace
 }  // namespace capo::run::reference

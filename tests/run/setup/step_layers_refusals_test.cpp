@@ -137,9 +137,9 @@ TEST(StepLayersRefusals, ARouterChoosesAmongTheGroupsThatThereAre) {
   EXPECT_EQ(refusal_of(module), "module `experts` does not say its groups");
 }
 
-TEST(StepLayersRefusals, Fp8IsRunAsBf16AndRefusedByNobody) {
+TEST(StepLayersRefusals, ARecipeIsRefusedByNobody) {
   Module module = declared();
-  module.dtype = DataType::Fp8;
+  module.recipe = Recipe::Mxfp8;
   EXPECT_EQ(refusal_of(module), "");
 }
 
