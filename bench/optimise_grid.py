@@ -2,6 +2,7 @@
 """Runs `capo optimise` where published schedules lose, and prints how much better it is and how far from its bound.
 
     bench/optimise_grid.py build/ci/cli/capo [--sample N] [--group line] [--time 10s] [--threads 2] [--objective span]
+                           [--jobs 8] [--share 1/4] [--rows rows.jsonl]
 
 Published schedules are made for equal costs, and for the memory of 1F1B or more. The grid has the settings where they
 are known to lose, over 4, 8 and 16 ranks:
@@ -17,18 +18,20 @@ Costs are those of the reference rows by their letters, and a profile. A line of
 published schedule of the same placement that fits, what was found, and the bound. The improvement of a setting is what
 the published schedule takes more, as a share of what it takes; a setting for which no published schedule of its
 placement fits has a gap and no improvement. The last lines are of each group, of all but the tight ones, and of all.
---sample takes every k-th setting of each group.
+--sample takes settings evenly over the grid. optimise_runs.py tells of --jobs, --share and --rows.
 
 The exit code is 1 if a result is worse than a published schedule.
 """
 
 import argparse
-import json
 import math
 import pathlib
 import random
-import subprocess
 import sys
+
+sys.dont_write_bytecode = True
+
+import optimise_runs  # noqa: E402, which stands beside this file
 
 #        F   B   W   of a transfer
 COSTS = {
@@ -96,15 +99,6 @@ def grid(seed):
                     yield Setting("few", placement, p, m, COSTS[costs], math.ceil(3 * p / 4))
 
 
-def optimised(options, setting):
-    command = [options.capo, "optimise", *setting.flags(), "--objective", options.objective, "--format", "json"]
-    command += ["--time", options.time, "--threads", str(options.threads), "--seed", str(options.seed)]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
-    if ran.returncode != 0:
-        sys.exit(f"{setting.name}: exit code {ran.returncode}\n{' '.join(map(str, command))}\n{ran.stderr}")
-    return json.loads(ran.stdout)
-
-
 def best_published(options, setting, result):
     """The least time of a schedule of the same placement that fits, and its name; None if there is none."""
     fitting = [(each[options.objective], each["name"]) for each in result["named"]
@@ -128,9 +122,7 @@ def main():
     parser.add_argument("capo", type=pathlib.Path)
     parser.add_argument("--sample", type=int, help="take about so many settings, evenly over the grid")
     parser.add_argument("--group", help="of this group alone")
-    parser.add_argument("--time", default="10s", help="for each setting")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--seed", type=int, default=1)
+    optimise_runs.add_options(parser, "10s")
     parser.add_argument("--objective", choices=("makespan", "span"), default="makespan")
     options = parser.parse_args()
 
@@ -138,14 +130,15 @@ def main():
     total = len(settings)
     if options.sample and options.sample < total:
         settings = [settings[i * total // options.sample] for i in range(options.sample)]
+    settings = optimise_runs.shared(options, settings)
     print(f"{len(settings)} of {total} settings, {options.objective}, {options.time} each on {options.threads} threads",
           flush=True)
-    groups, worse = {}, 0
-    for setting in settings:
-        result = optimised(options, setting)
+    groups, worse = {setting.group: ([], [], []) for setting in settings}, 0
+    asked = [(setting, [*setting.flags(), "--objective", options.objective]) for setting in settings]
+    for setting, result in optimise_runs.Runs(options).all(asked):
         found, bound = result[options.objective], result["lower_bound"][options.objective]
         published, name = best_published(options, setting, result)
-        group = groups.setdefault(setting.group, ([], [], []))
+        group = groups[setting.group]
         group[1].append(result["gap"])
         group[2].append(result["proved"])
         better = ""

@@ -2,11 +2,13 @@
 """Runs `capo optimise` against published schedules and proven optima, and counts where it is worse.
 
     bench/optimise_reference.py build/ci/cli/capo [--all | --sample N] [--time 2s] [--threads 2] [--objective both]
+                                [--jobs 8] [--share 1/4] [--rows rows.jsonl]
 
 Rows are those of tests/data/zb_reference.json: 902 orders that published programs make, each with its costs and
 memory, and 218 optima of small settings that an exhaustive search proved. Every row is optimised under its own
 costs, placement and memory: the limit of the published search, or what the published order holds on its fullest
-rank. Without --all a sample is taken that holds rows of every schedule and size, the same each time.
+rank. Without --all a sample is taken that holds rows of every schedule and size, the same each time. optimise_runs.py
+tells of --jobs, --share and --rows.
 
 Printed is, for each objective, how many results are not worse than the published one, how many are better and by
 how much in the geometric mean, the gap to the bound, how many optima are met, and how many bounds lie above an
@@ -21,8 +23,11 @@ import argparse
 import json
 import math
 import pathlib
-import subprocess
 import sys
+
+sys.dont_write_bytecode = True
+
+import optimise_runs  # noqa: E402, which stands beside this file
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ROUNDING = 1e-9
@@ -45,13 +50,11 @@ def flags_of(row):
     return [str(flag) for flag in flags + ["--memory", repr(limit)]]
 
 
-def optimised(options, row, objective):
-    command = [options.capo, "optimise", *flags_of(row), "--objective", objective, "--format", "json"]
-    command += ["--time", options.time, "--threads", str(options.threads), "--seed", str(options.seed)]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
-    if ran.returncode != 0:
-        sys.exit(f"{row['id']}: exit code {ran.returncode}\n{' '.join(command)}\n{ran.stderr}")
-    return json.loads(ran.stdout)
+def optimised(runs, rows, objective_of):
+    """Yields each row, its objective and the result."""
+    asked = [(row, [*flags_of(row), "--objective", objective_of(row)]) for row in rows]
+    for row, result in runs.all(asked):
+        yield row, objective_of(row), result
 
 
 def sampled(rows, count):
@@ -75,11 +78,10 @@ def middle(values):
     return sorted(values)[len(values) // 2] if values else 0
 
 
-def compare(options, rows, objective):
+def compare(options, runs, rows, objective):
     """Published orders. Returns how many results are worse."""
     shares, gaps, worse = [], [], []
-    for row in rows:
-        result = optimised(options, row, objective)
+    for row, _, result in optimised(runs, rows, lambda row: objective):
         shares.append(result[objective] / row[objective])
         gaps.append(result["gap"])
         if shares[-1] > 1 + ROUNDING:
@@ -94,12 +96,10 @@ def compare(options, rows, objective):
     return len(worse)
 
 
-def meet(options, rows):
+def meet(runs, rows):
     """Proven optima. Returns how many are not met or below a bound."""
     met, above, proved = 0, 0, 0
-    for row in rows:
-        objective = row["objective"]
-        result = optimised(options, row, objective)
+    for row, objective, result in optimised(runs, rows, lambda row: row["objective"]):
         assert result[objective] >= row[objective] * (1 - ROUNDING), f"{row['id']}: better than the optimum"
         met += result[objective] <= row[objective] * (1 + ROUNDING)
         above += result["lower_bound"][objective] > row[objective] * (1 + ROUNDING)
@@ -116,9 +116,7 @@ def main():
     parser.add_argument("capo", type=pathlib.Path)
     parser.add_argument("--all", action="store_true", help="all 1,120 rows")
     parser.add_argument("--sample", type=int, default=60, help="published rows, and as many optima")
-    parser.add_argument("--time", default="2s", help="for each row and objective")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--seed", type=int, default=1)
+    optimise_runs.add_options(parser, "2s")
     parser.add_argument("--objective", choices=("makespan", "span", "both"), default="both")
     parser.add_argument("--reference", type=pathlib.Path, default=ROOT / "tests/data/zb_reference.json")
     parser.add_argument("--verbose", action="store_true", help="a line for each row")
@@ -131,11 +129,13 @@ def main():
     if not options.all:
         published = sampled(published, options.sample)
         optima = optima[:: max(1, len(optima) // options.sample)]
+    published, optima = optimise_runs.shared(options, published), optimise_runs.shared(options, optima)
+    runs = optimise_runs.Runs(options)
     print(f"{len(published)} published orders and {len(optima)} optima, {options.time} each on {options.threads} threads; "
           f"{apart} with an overlap that is not searched are left out", flush=True)
-    bad = meet(options, optima)
+    bad = meet(runs, optima)
     for objective in ("makespan", "span") if options.objective == "both" else (options.objective,):
-        bad += compare(options, published, objective)
+        bad += compare(options, runs, published, objective)
     return 1 if bad else 0
 
 
