@@ -54,7 +54,7 @@ class Search {
         costs_(setting.costs),
         limit_(limit) {}
 
-  [[nodiscard]] const std::optional<VGrid>& run() {
+  [[nodiscard]] std::optional<VGrid> run() {
     for (const PassSlots& first_rank : first_ranks()) {
       for (std::size_t before = 1; before <= kLongestStep; ++before) {
         for (std::size_t after = 1; after < before; ++after) {
@@ -63,7 +63,8 @@ class Search {
         try_block(first_rank, {.before = before, .after = before});
       }
     }
-    return best_;
+    if (best_ && best_more_ > 0) best_ = lengthen(*best_, best_more_);
+    return std::move(best_);
   }
 
  private:
@@ -80,25 +81,24 @@ class Search {
   Memory try_block(const PassSlots& first_rank, const Steps& steps) {
     const std::optional<Block> block = block_of(first_rank, steps, ranks_);
     if (!block) return Memory::Within;
-    Reordered reordered = reorder_lengthened(first_slots(*block));
-    if (reordered.peak > limit_) return Memory::Beyond;
-    if (!reordered.grid) return Memory::Within;
-    const double span = span_of(*reordered.grid, microbatches_, costs_);
-    if (!best_ || span < best_span_) {
-      best_ = std::move(reordered.grid);
-      best_span_ = span;
+    const std::vector<PassSlots> slots = first_slots(*block);
+    // Many microbatches repeat what fewer show: their warm-up and cool-down do not meet.
+    const std::size_t telling = std::min(microbatches_, 3 * ranks_);
+    std::size_t more = microbatches_ - telling;
+    Reordered reordered = reorder(slots, telling, limit_);
+    std::optional<double> span;
+    if (reordered.grid) span = span_of_longer(*reordered.grid, telling, more, costs_);
+    if (reordered.grid && !span) {
+      more = 0;
+      reordered = reorder(slots, microbatches_, limit_);
+      if (reordered.grid) span = span_of(*reordered.grid, microbatches_, costs_);
     }
+    if (reordered.peak > limit_) return Memory::Beyond;
+    if (!span || (best_ && *span >= best_span_)) return Memory::Within;
+    best_ = std::move(reordered.grid);
+    best_span_ = *span;
+    best_more_ = more;
     return Memory::Within;
-  }
-
-  /// Many microbatches repeat what fewer show: their warm-up and cool-down do not meet.
-  [[nodiscard]] Reordered reorder_lengthened(const std::vector<PassSlots>& slots) const {
-    const std::size_t telling = 3 * ranks_;
-    Reordered reordered = reorder(slots, std::min(microbatches_, telling), limit_);
-    if (!reordered.grid || microbatches_ <= telling) return reordered;
-    reordered.grid = lengthen(*reordered.grid, microbatches_ - telling);
-    if (!reordered.grid) return reorder(slots, microbatches_, limit_);
-    return reordered;
   }
 
   std::size_t ranks_;
@@ -107,6 +107,7 @@ class Search {
   std::int64_t limit_;  ///< counted in chunks
   std::optional<VGrid> best_;
   double best_span_ = 0;
+  std::size_t best_more_ = 0;  ///< it is to be made longer by so many microbatches
 };
 
 }  // namespace
@@ -116,8 +117,7 @@ Generated v_adaptive(const Setting& setting) {
   if (auto refusal = refuse_rank_costs("v-adaptive", setting)) return std::move(*refusal);
   if (setting.ranks < 2) return std::string("v-adaptive needs two ranks at least, not 1");
   const std::int64_t limit = chunks_within(setting);
-  Search search(setting, limit);
-  const std::optional<VGrid>& best = search.run();
+  const std::optional<VGrid> best = Search(setting, limit).run();
   if (!best) {
     return fmt::format("no V of building blocks fits {} chunks of memory on {} ranks", limit,
                        setting.ranks);

@@ -3,12 +3,18 @@
 #include "core/base/assert.h"
 
 #include <algorithm>
+#include <cmath>
 #include <deque>
+#include <ranges>
 #include <utility>
 
 namespace capo::schedules {
 
 namespace {
+
+/// A longer grid is timed for so many periods for each rank; if it does not repeat itself by then,
+/// all of it is.
+constexpr std::size_t kTellingPeriods = 8;
 
 class Squeeze {
  public:
@@ -89,6 +95,102 @@ std::optional<std::size_t> steady_slot(const VGrid& grid) {
   return std::nullopt;
 }
 
+/// The times of a grid's tasks, each after its input and the task before it on its rank.
+class Timing {
+ public:
+  Timing(const VGrid& grid, std::size_t microbatches, const Costs& costs)
+      : grid_(grid),
+        costs_(costs),
+        clocks_(grid.ranks()),
+        // The border has arrived before any rank sends.
+        end_of_(grid.ranks(), microbatches, std::numeric_limits<double>::infinity(),
+                -costs.transfer) {}
+
+  void run(std::size_t from, std::size_t to) {
+    for (std::size_t slot = from; slot < to; ++slot) {
+      for (std::size_t rank = 0; rank < clocks_.size(); ++rank) {
+        const Pass pass = grid_.at(rank, slot);
+        if (pass != Pass::Nothing) run_task(rank, pass);
+      }
+    }
+  }
+
+  /// Runs a period in which every rank runs every pass once.
+  void run_period(std::size_t from) {
+    run(from, from + kPeriod);
+    const std::optional<double> later = later_by();
+    const bool as_before = later && std::abs(*later - period_) <= kEqual * clocks_.front().now;
+    alike_ = as_before ? alike_ + 1 : 0;
+    period_ = later.value_or(0);
+  }
+
+  /// Whether all that later periods wait for came a period later each time, so that they will, too.
+  [[nodiscard]] bool repeats() const { return alike_ > 0 && alike_ >= microbatches_on_their_way(); }
+  [[nodiscard]] double period() const { return period_; }
+
+  [[nodiscard]] double span() const {
+    double span = 0;
+    for (const RankClock& clock : clocks_) {
+      span = std::max(span, clock.now - clock.first_end + costs_.forward);
+    }
+    return span;
+  }
+
+ private:
+  static constexpr double kEqual = 1e-12;
+
+  struct RankClock {
+    Counts counts = {};
+    double now = 0;
+    double first_end = -1;
+  };
+
+  void run_task(std::size_t rank, Pass pass) {
+    RankClock& clock = clocks_[rank];
+    const std::uint32_t microbatch = clock.counts[as_index(pass)]++;
+    if (is_weight(pass)) {
+      clock.now += costs_.weight;
+      return;
+    }
+    clock.now = std::max(clock.now, end_of_.input_of(rank, pass, microbatch) + costs_.transfer);
+    clock.now += is_forward(pass) ? costs_.forward : costs_.backward;
+    if (clock.first_end < 0) clock.first_end = clock.now;
+    end_of_.at(rank, pass, microbatch) = clock.now;
+  }
+
+  /// How much later every rank's last task of each pass ended than the one before it; nullopt if
+  /// not all by the same.
+  [[nodiscard]] std::optional<double> later_by() {
+    std::optional<double> later;
+    for (std::size_t rank = 0; rank < clocks_.size(); ++rank) {
+      for (const Pass pass : kChain) {
+        const std::uint32_t count = clocks_[rank].counts[as_index(pass)];
+        if (count < 2) return std::nullopt;
+        const double last = end_of_.at(rank, pass, count - 1);
+        const double by = last - end_of_.at(rank, pass, count - 2);
+        if (later && std::abs(by - *later) > kEqual * last) return std::nullopt;
+        later = by;
+      }
+    }
+    return later;
+  }
+
+  [[nodiscard]] std::size_t microbatches_on_their_way() const {
+    const auto count = [](Pass pass) {
+      return [pass](const RankClock& clock) { return clock.counts[as_index(pass)]; };
+    };
+    return std::ranges::max(clocks_ | std::views::transform(count(Pass::Forward1))) -
+           std::ranges::min(clocks_ | std::views::transform(count(Pass::Backward1)));
+  }
+
+  const VGrid& grid_;
+  Costs costs_;
+  std::vector<RankClock> clocks_;
+  TaskTable<double> end_of_;
+  std::size_t alike_ = 0;  // so many periods came as much later as the one before them
+  double period_ = 0;
+};
+
 std::vector<Move> order_of(const VGrid& grid, std::size_t rank) {
   std::vector<Move> order;
   std::array<std::size_t, kPasses> counts = {};
@@ -141,36 +243,26 @@ std::optional<VGrid> lengthen(const VGrid& grid, std::size_t microbatches) {
 }
 
 double span_of(const VGrid& grid, std::size_t microbatches, const Costs& costs) {
-  struct RankClock {
-    Counts counts = {};
-    double now = 0;
-    double first_end = -1;
-  };
-  std::vector<RankClock> clocks(grid.ranks());
-  // The border has arrived before any rank sends.
-  TaskTable<double> end_of(grid.ranks(), microbatches, std::numeric_limits<double>::infinity(),
-                           -costs.transfer);
-  for (std::size_t slot = 0; slot < grid.slots(); ++slot) {
-    for (std::size_t rank = 0; rank < grid.ranks(); ++rank) {
-      const Pass pass = grid.at(rank, slot);
-      if (pass == Pass::Nothing) continue;
-      RankClock& clock = clocks[rank];
-      const std::uint32_t microbatch = clock.counts[as_index(pass)]++;
-      if (is_weight(pass)) {
-        clock.now += costs.weight;
-        continue;
-      }
-      clock.now = std::max(clock.now, end_of.input_of(rank, pass, microbatch) + costs.transfer);
-      clock.now += is_forward(pass) ? costs.forward : costs.backward;
-      if (clock.first_end < 0) clock.first_end = clock.now;
-      end_of.at(rank, pass, microbatch) = clock.now;
-    }
+  Timing timing(grid, microbatches, costs);
+  timing.run(0, grid.slots());
+  return timing.span();
+}
+
+std::optional<double> span_of_longer(const VGrid& grid, std::size_t microbatches, std::size_t more,
+                                     const Costs& costs) {
+  if (more == 0) return span_of(grid, microbatches, costs);
+  const std::optional<std::size_t> steady = steady_slot(grid);
+  if (!steady) return std::nullopt;
+  const std::size_t most = std::min(more, kTellingPeriods * grid.ranks());
+  Timing timing(grid, microbatches + most, costs);
+  timing.run(0, *steady);
+  std::size_t periods = 0;
+  for (; periods < most && !timing.repeats(); ++periods) timing.run_period(*steady);
+  if (!timing.repeats() && periods < more) {
+    return span_of(*lengthen(grid, more), microbatches + more, costs);
   }
-  double span = 0;
-  for (const RankClock& clock : clocks) {
-    span = std::max(span, clock.now - clock.first_end + costs.forward);
-  }
-  return span;
+  timing.run(*steady, grid.slots());
+  return timing.span() + static_cast<double>(more - periods) * timing.period();
 }
 
 PublishedOrders orders_of(const VGrid& grid) {

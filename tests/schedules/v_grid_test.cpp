@@ -2,6 +2,8 @@
 // stand for.
 
 #include "schedules/v_grid.h"
+
+#include "schedules/v_block.h"
 #include "tests/schedules/order_laws.h"
 
 #include <gtest/gtest.h>
@@ -75,6 +77,33 @@ TEST(VGrid, TheSpanIsThatOfTheBusiestRank) {
   // F to 2, over to 3, F to 5, f to 7, over to 8, f to 10, B to 13, over to 14, B to 17, b to 20,
   // over to 21, b to 24, W and w to 32; rank 1 starts at 3.
   EXPECT_EQ(span_of(grid, 1, {.forward = 2, .backward = 3, .weight = 4, .transfer = 1}), 32);
+}
+
+TEST(VGrid, TheSpanOfALongerGridIsKnownBeforeItIsMade) {
+  const Costs uneven{.forward = 1.1, .backward = 1.7, .weight = 0.3, .transfer = 0.2};
+  int compared = 0;
+  for (const std::size_t ranks : {2, 3, 5, 8}) {
+    for (const PassSlots& first_rank : first_ranks()) {
+      for (const Steps steps : {Steps{1, 1, 1}, Steps{3, 2, 1}, Steps{4, 4, 1}, Steps{5, 3, 2}}) {
+        const auto block = block_of(first_rank, steps, ranks);
+        if (!block) continue;
+        const std::size_t m = 3 * ranks;
+        const auto grid =
+            reorder(first_slots(*block), m, static_cast<std::int64_t>(2 * ranks)).grid;
+        if (!grid) continue;
+        for (const std::size_t more : {0, 1, 7, 200}) {
+          const auto longer = lengthen(*grid, more);
+          const auto span = span_of_longer(*grid, m, more, uneven);
+          ASSERT_EQ(longer.has_value(), span.has_value());
+          if (!longer) continue;
+          const double exact = span_of(*longer, m + more, uneven);
+          ASSERT_NEAR(*span, exact, 1e-9 * exact) << ranks << " ranks, " << more << " more";
+          ++compared;
+        }
+      }
+    }
+  }
+  EXPECT_GE(compared, 300);
 }
 
 TEST(VGrid, WeightHalvesRunInTheOrderOfTheirBackwards) {
