@@ -411,7 +411,8 @@ Result<Schedule, std::string> schedule_named(const Request& request) {
                   .rank_costs = request.rank_costs,
                   .memory = {.forward = memory.forward / chunks,
                              .backward = memory.backward / chunks,
-                             .weight = memory.weight / chunks}};
+                             .weight = memory.weight / chunks},
+                  .threads = request.threads};
   if (request.memory_limit) setting.memory_limit = *request.memory_limit;
   const bool bounded = name.number && (name.family == "zb" || name.family == "zbv");
   // The paper's ZB-V keeps to the memory of 1F1B, which is that of as many microbatches as ranks.

@@ -41,6 +41,7 @@ struct Request {
   /// In PyTorch's tables an input half and the weight half right behind it become one whole
   /// backward, as PyTorch's lowering (_merge_bw) makes of them.
   bool merge_halves = false;
+  unsigned threads = 1;  ///< of searches; they change the speed alone
 };
 
 /// One line of `capo generate --list`.

@@ -50,6 +50,7 @@ struct Setting {
   Memory memory;  ///< looked at by searches alone
   /// A rank may hold so much, in the unit of `memory`.
   double memory_limit = std::numeric_limits<double>::infinity();
+  unsigned threads = 1;  ///< of searches; they change the speed alone
 
   [[nodiscard]] const Costs& costs_of(std::int32_t rank) const {
     return rank_costs.empty() ? costs : rank_costs[RankId(rank).index()];

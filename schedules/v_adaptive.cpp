@@ -11,9 +11,10 @@
 // the first of the shortest, by the time from a rank's first start to its last end. It is not the
 // shortest there is: where costs differ much, no block of six equal slots fits them well.
 //
-// Time grows with the ranks, the microbatches and the limit: 32 ranks and 256 microbatches without
-// a limit are about two thousand blocks and a second or two. Tested by v_adaptive_test.cpp.
+// Time grows with the ranks and the limit: 32 ranks without a limit are about two thousand blocks
+// and a second, shared by the setting's threads. Tested by v_adaptive_test.cpp.
 
+#include "core/base/in_parallel.h"
 #include "core/base/index.h"
 #include "schedules/generators.h"
 #include "schedules/setting_checks.h"
@@ -45,7 +46,18 @@ std::int64_t chunks_within(const Setting& setting) {
                                             : most;
 }
 
-/// Tries blocks and keeps the first of the shortest.
+/// The first of the shortest of some blocks.
+struct Shortest {
+  std::optional<VGrid> grid;
+  double span = 0;
+  std::size_t more = 0;  ///< it is to be made longer by so many microbatches
+
+  void take(Shortest other) {
+    if (other.grid && (!grid || other.span < span)) *this = std::move(other);
+  }
+};
+
+/// Tries the blocks that begin with one rank.
 class Search {
  public:
   Search(const Setting& setting, std::int64_t limit)
@@ -54,16 +66,13 @@ class Search {
         costs_(setting.costs),
         limit_(limit) {}
 
-  [[nodiscard]] std::optional<VGrid> run() {
-    for (const PassSlots& first_rank : first_ranks()) {
-      for (std::size_t before = 1; before <= kLongestStep; ++before) {
-        for (std::size_t after = 1; after < before; ++after) {
-          try_mixed(first_rank, before, after);
-        }
-        try_block(first_rank, {.before = before, .after = before});
+  [[nodiscard]] Shortest run(const PassSlots& first_rank) {
+    for (std::size_t before = 1; before <= kLongestStep; ++before) {
+      for (std::size_t after = 1; after < before; ++after) {
+        try_mixed(first_rank, before, after);
       }
+      try_block(first_rank, {.before = before, .after = before});
     }
-    if (best_ && best_more_ > 0) best_ = lengthen(*best_, best_more_);
     return std::move(best_);
   }
 
@@ -94,10 +103,7 @@ class Search {
       if (reordered.grid) span = span_of(*reordered.grid, microbatches_, costs_);
     }
     if (reordered.peak > limit_) return Memory::Beyond;
-    if (!span || (best_ && *span >= best_span_)) return Memory::Within;
-    best_ = std::move(reordered.grid);
-    best_span_ = *span;
-    best_more_ = more;
+    if (span) best_.take({.grid = std::move(reordered.grid), .span = *span, .more = more});
     return Memory::Within;
   }
 
@@ -105,10 +111,19 @@ class Search {
   std::size_t microbatches_;
   Costs costs_;
   std::int64_t limit_;  ///< counted in chunks
-  std::optional<VGrid> best_;
-  double best_span_ = 0;
-  std::size_t best_more_ = 0;  ///< it is to be made longer by so many microbatches
+  Shortest best_;
 };
+
+std::optional<VGrid> shortest(const Setting& setting, std::int64_t limit) {
+  const std::vector<PassSlots> firsts = first_ranks();
+  std::vector<Shortest> found(firsts.size());
+  in_parallel(firsts.size(), setting.threads,
+              [&](std::size_t i) { found[i] = Search(setting, limit).run(firsts[i]); });
+  Shortest best;
+  for (Shortest& each : found) best.take(std::move(each));
+  if (best.grid && best.more > 0) return lengthen(*best.grid, best.more);
+  return std::move(best.grid);
+}
 
 }  // namespace
 
@@ -117,7 +132,7 @@ Generated v_adaptive(const Setting& setting) {
   if (auto refusal = refuse_rank_costs("v-adaptive", setting)) return std::move(*refusal);
   if (setting.ranks < 2) return std::string("v-adaptive needs two ranks at least, not 1");
   const std::int64_t limit = chunks_within(setting);
-  const std::optional<VGrid> best = Search(setting, limit).run();
+  const std::optional<VGrid> best = shortest(setting, limit);
   if (!best) {
     return fmt::format("no V of building blocks fits {} chunks of memory on {} ranks", limit,
                        setting.ranks);

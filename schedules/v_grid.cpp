@@ -14,7 +14,7 @@ namespace {
 
 /// A longer grid is timed for so many periods for each rank; if it does not repeat itself by then,
 /// all of it is.
-constexpr std::size_t kTellingPeriods = 8;
+constexpr std::size_t kTellingPeriods = 16;
 
 class Squeeze {
  public:

@@ -70,6 +70,15 @@ TEST(VAdaptive, MoreMemoryThanThatIsNotUsed) {
   EXPECT_EQ(v_adaptive({.ranks = 4, .microbatches = 9, .chunks = 2}).value(), enough);
 }
 
+TEST(VAdaptive, ThreadsFindTheSameOrder) {
+  for (const std::int32_t microbatches : {5, 9, 40}) {
+    Setting setting = v_of(6, microbatches, 9);
+    const auto alone = v_adaptive(setting).value();
+    setting.threads = 3;
+    EXPECT_EQ(v_adaptive(setting).value(), alone) << microbatches;
+  }
+}
+
 TEST(VAdaptive, TheLimitIsInTheUnitOfTheMemory) {
   Setting thirds = v_of(4, 9, 2);
   thirds.memory = {.forward = 1.0 / 3, .backward = 0, .weight = -1.0 / 3};

@@ -1,0 +1,61 @@
+// The table of published schedules that `capo optimise` prints says what the simulator says.
+
+#include "tests/support/run_capo.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <set>
+#include <string>
+#include <vector>
+
+namespace capo {
+namespace {
+
+using nlohmann::json;
+using testing_support::Outcome;
+using testing_support::run_capo;
+
+json printed_by(std::vector<std::string> words, const std::vector<std::string>& flags) {
+  words.insert(words.end(), flags.begin(), flags.end());
+  words.insert(words.end(), {"--format", "json"});
+  const Outcome outcome = run_capo(words);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  return json::parse(outcome.out);
+}
+
+void expect_simulated(const std::vector<std::string>& flags) {
+  const json table = printed_by({"optimise", "--moves", "1"}, flags).at("named");
+  std::vector<std::string> words{"sweep"};
+  std::set<std::string> names;
+  for (const json& each : table) {
+    words.push_back(each.at("name"));
+    names.insert(words.back());
+  }
+  for (const char* name : {"gpipe", "zb", "zbv", "v-adaptive", "dualpipe", "chimera", "gis-g2"}) {
+    EXPECT_TRUE(names.contains(name)) << name;
+  }
+  const json runs = printed_by(words, flags).at("runs");
+  ASSERT_EQ(runs.size(), table.size());
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    SCOPED_TRACE(runs[i].at("name").get<std::string>());
+    EXPECT_EQ(table[i].at("name"), runs[i].at("name"));
+    EXPECT_DOUBLE_EQ(table[i].at("makespan"), runs[i].at("makespan"));
+    EXPECT_DOUBLE_EQ(table[i].at("span"), runs[i].at("span"));
+    EXPECT_EQ(table[i].at("fits"), runs[i].at("fits"));
+  }
+}
+
+TEST(OptimisePublished, IsTimedAsTheSimulatorDoes) {
+  expect_simulated(
+      {"--ranks", "4", "--microbatches", "8", "--cost", "f=3,b=4,w=2,comm=1", "--memory", "4"});
+}
+
+TEST(OptimisePublished, IsTimedAsTheSimulatorDoesWithManyMicrobatchesAndHalvesThatGiveUpMemory) {
+  expect_simulated({"--ranks", "8", "--microbatches", "96", "--cost",
+                    "f=29.718,b=29.444,w=19.927,comm=0.527", "--memory", "7.5", "--mem",
+                    "f=1,b=-0.5,w=-0.5"});
+}
+
+}  // namespace
+}  // namespace capo
