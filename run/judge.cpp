@@ -43,6 +43,7 @@ Victims predicted_by(const CheckResult& result) {
 // The bound of a gradient. If nothing is rounded to bf16 or fp16 between what the layer read and
 // the gradient, only fp32 sums differ.
 double bound_of(const StepLayer& layer, const ParameterForm& form) {
+  if (layer.shape.scaling) return error_bound(layer.shape);
   const bool exact = form.fused && is_one_product(layer.shape.kind) && !has_norm(layer.shape.kind);
   return error_bound(exact ? DataType::Fp32 : layer.shape.type);
 }
@@ -317,7 +318,7 @@ class Judge::Work {
           {.name = fmt::format("input of chunk {} of rank {}, microbatch {}", cell.chunk, cell.rank,
                                cell.microbatch),
            .elements = shape.tokens * shape.hidden,
-           .bound = error_bound(shape.type)});
+           .bound = error_bound(shape)});
     }
     first_side_ = report_.input_gradients.size();
     for_each_side(
@@ -326,7 +327,7 @@ class Judge::Work {
               {.name = fmt::format("{} of layer {} of chunk {} of rank {}, microbatch {}", what,
                                    layer.layer, layer.chunk, layer.rank, microbatch),
                .elements = layer.shape.tokens,
-               .bound = error_bound(layer.shape.type)});
+               .bound = error_bound(layer.shape)});
         });
   }
 

@@ -4,6 +4,7 @@
 #include "run/judge.h"
 #include "run/processes/own_rank.h"
 #include "run/reference/sampled_reference.h"
+#include "run/setup/coded_weights.h"
 
 #include <fmt/format.h>
 
@@ -45,10 +46,15 @@ std::uint32_t float64_steps(const RunOptions& options) {
 
 std::optional<std::string> refusal_of_float64(const PlannedStep& step, const StepLayers& layers,
                                               const RunOptions& options) {
-  const bool routed =
-      std::any_of(layers.all().begin(), layers.all().end(),
-                  [](const StepLayer& layer) { return has_router(layer.shape.kind); });
-  if (options.float64 == Float64::Sampled && routed) {
+  const auto any = [&](auto is) {
+    return std::any_of(layers.all().begin(), layers.all().end(), is);
+  };
+  const bool sampled = options.float64 == Float64::Sampled;
+  if (sampled && any([](const StepLayer& layer) { return layer.shape.scaling.has_value(); })) {
+    return "a layer whose products read codes is compared with float64 as a whole or not at all: "
+           "leave it out (--float64 none) or compare all of a step (--float64 first)";
+  }
+  if (sampled && any([](const StepLayer& layer) { return has_router(layer.shape.kind); })) {
     return "a layer with a router is compared with float64 as a whole or not at all: leave it out "
            "(--float64 none) or compare all of a step (--float64 first)";
   }
@@ -279,6 +285,7 @@ Setup::Setup(Engine& on, const PlannedStep& planned, const RunOptions& options, 
              .transport = *transport,
              .messages = messages_of(program, table(), layers),
              .parameters = parameters_on(engine, layers, parameters),
+             .coded = {},
              .registry = registry_of(layers),
              .hooks = options.hooks,
              .samples = te_samples(step)},
@@ -291,6 +298,7 @@ Setup::Setup(Engine& on, const PlannedStep& planned, const RunOptions& options, 
       expected(engine, layers, table().microbatches()),
       late(admission == Admission::Unchecked ? std::make_unique<LateReads>(engine, table())
                                              : nullptr) {
+  loaded.coded = coded_weights(engine, layers, loaded.parameters);
   for (std::size_t i = 0; i < program.transfers.size(); ++i) {
     const Transfer& transfer = program.transfers[i];
     if (transfer.from == kNoBuffer) continue;

@@ -2,9 +2,9 @@
 //
 //   bench_gpu_codes [rows] [block|mxfp8]     16384 rows and both recipes if nothing is said
 //
-// The layers and the rounds are those of products.cpp. Operands of the bf16 product are quantised
-// by recipe Block or Mxfp8; the third rate counts the quantisation of the rows with the product,
-// both ways, and the last column is what that takes by itself. Weights are quantised once a step,
+// The layers and the rounds are those of products.cpp. Operands of the bf16 product are quantized
+// by recipe Block or Mxfp8; the third rate counts the quantization of the rows with the product,
+// both ways, and the last column is what that takes by itself. Weights are quantized once a step,
 // and no rate counts them. The error is relative to the bf16 product, so that it is the recipe's:
 // about 4 %, which two roundings to four digits make. Ends with 1 where it is larger than 6 %.
 
@@ -84,22 +84,22 @@ class Codings {
     stream.copy(sizes_.at(), sizes.data(), sizes_.bytes(), "write sizes");
     write_table(table_, w_, 2);
     write_table(gradients_, result_, 4);
-    launch(capo::run::QuantiseWeights{.scaling = scaling,
+    launch(capo::run::QuantizeWeights{.scaling = scaling,
                                       .groups = layer.groups,
                                       .in = layer.in,
                                       .out = layer.out,
                                       .w = reinterpret_cast<void* const*>(table_.at()),
                                       .along_in = w_in_.view(),
                                       .along_out = w_out_.view()});
-    quantise(Kind::Forward);
-    quantise(Kind::InputGradient);
+    quantize(Kind::Forward);
+    quantize(Kind::InputGradient);
   }
 
   /// The rows that a kind's product reads first: those of x, or those of y. A gradient of weights
   /// reads what the others left.
-  void quantise(Kind kind) const {
+  void quantize(Kind kind) const {
     const bool forward = kind == Kind::Forward;
-    launch(capo::run::QuantiseRows{.scaling = scaling_,
+    launch(capo::run::QuantizeRows{.scaling = scaling_,
                                    .rows = rows_,
                                    .columns = forward ? layer_.in : layer_.out,
                                    .x = forward ? x_.at() : y_.at(),
@@ -202,10 +202,10 @@ bool measure(const Stream& stream, const Codings& codings, Kind kind, const std:
   const std::array<cudaGraphExec_t, 4> graphs{
       stream.captured([&] { codings.multiply(kind); }),
       stream.captured([&] { codings.multiply_codes(kind); }), stream.captured([&] {
-        codings.quantise(rows);
+        codings.quantize(rows);
         codings.multiply_codes(kind);
       }),
-      stream.captured([&] { codings.quantise(rows); })};
+      stream.captured([&] { codings.quantize(rows); })};
   std::array<std::vector<double>, 4> times;
   for (int round = 0; round <= kRounds; ++round) {
     for (std::size_t i = 0; i < graphs.size(); ++i) {

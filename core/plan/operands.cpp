@@ -29,7 +29,10 @@ std::optional<Aliases> aliases_of(const Module& module) {
 }
 
 bool makes_for_weight(const Module& module) {
-  return module.kind && facts_of(*module.kind).kept_input == KeptInput::InputAndMade;
+  if (!module.kind) return false;
+  // Where sizes lie in the input, W reads them there, and its quantized operand elsewhere.
+  const bool for_sizes = copies(module) && keeps_input(module);
+  return facts_of(*module.kind).kept_input == KeptInput::InputAndMade || for_sizes;
 }
 
 }  // namespace capo

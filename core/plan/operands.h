@@ -23,7 +23,8 @@ namespace capo {
 [[nodiscard]] std::optional<Aliases> aliases_of(const Module& module);
 
 /// Whether a weight gradient reads something that forward made even where it reads the input
-/// itself, as that of an attention's second product does.
+/// itself, as that of an attention's second product does, and that of a grouped product of
+/// quantized operands whose sizes lie in its input.
 [[nodiscard]] bool makes_for_weight(const Module& module);
 
 }  // namespace capo

@@ -50,7 +50,7 @@ Bytes kept_of_heads(const Module& module, const Aliases& aliases) {
 Bytes kept_bytes(const Module& module, const Aliases& aliases) {
   const ModuleShape& shape = module.shape;
   if (is_one_product(*module.kind)) {
-    if (aliases.input) return 0;
+    if (aliases.input && !makes_for_weight(module)) return 0;
     return copied(module, shape.tokens, shape.hidden);
   }
   if (is_attention(*module.kind)) return kept_of_heads(module, aliases);

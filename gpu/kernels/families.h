@@ -40,11 +40,11 @@ using Kernels = std::span<const Kernel<C>>;
 [[nodiscard]] Launch<run::GroupedProduct> launch_of(const run::GroupedProduct& call);
 [[nodiscard]] Kernels<run::GroupedProduct> kernels_of(std::type_identity<run::GroupedProduct>);
 
-// quantise.cu
-[[nodiscard]] Launch<run::QuantiseRows> launch_of(const run::QuantiseRows& call);
-[[nodiscard]] Kernels<run::QuantiseRows> kernels_of(std::type_identity<run::QuantiseRows>);
-[[nodiscard]] Launch<run::QuantiseWeights> launch_of(const run::QuantiseWeights& call);
-[[nodiscard]] Kernels<run::QuantiseWeights> kernels_of(std::type_identity<run::QuantiseWeights>);
+// quantize.cu
+[[nodiscard]] Launch<run::QuantizeRows> launch_of(const run::QuantizeRows& call);
+[[nodiscard]] Kernels<run::QuantizeRows> kernels_of(std::type_identity<run::QuantizeRows>);
+[[nodiscard]] Launch<run::QuantizeWeights> launch_of(const run::QuantizeWeights& call);
+[[nodiscard]] Kernels<run::QuantizeWeights> kernels_of(std::type_identity<run::QuantizeWeights>);
 
 // scaled.cu
 [[nodiscard]] Launch<run::ScaledProduct> launch_of(const run::ScaledProduct& call);

@@ -41,13 +41,19 @@ LayerParameters LayerView::parameters(const StepLayer& layer) const {
   };
   const auto table = [&](Role role) { return tensor(role) ? tensor(role)->table : nullptr; };
   const auto data = [&](Role role) { return tensor(role) ? tensor(role)->parts.front() : nullptr; };
+  const auto codes = [&](Role role) {
+    const std::uint32_t parameter = layer.parameter[as_index(role)];
+    return parameter == kNoParameter ? CodedWeight{} : loaded_.coded[parameter];
+  };
   return {.norm_weight = data(Role::NormWeight),
           .norm_bias = data(Role::NormBias),
           .router = table(Role::Router),
           .first = table(Role::First),
           .first_bias = table(Role::FirstBias),
           .second = table(Role::Second),
-          .second_bias = table(Role::SecondBias)};
+          .second_bias = table(Role::SecondBias),
+          .first_codes = codes(Role::First),
+          .second_codes = codes(Role::Second)};
 }
 
 LayerTargets LayerView::targets(const StepLayer& layer, const Work& work) const {

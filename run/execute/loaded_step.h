@@ -55,6 +55,7 @@ struct LoadedStep {
   Transport& transport;           ///< of replays
   std::vector<Message> messages;  ///< by transfer of the program
   std::vector<GroupedTensor> parameters;
+  std::vector<CodedWeight> coded;  ///< by parameter
   ParameterRegistry registry;
   Hooks hooks;
   TeSamples samples;  ///< of replays; eager execution has none

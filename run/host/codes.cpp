@@ -31,10 +31,10 @@ BlockScale put_scale(Scaling scaling, float largest, std::byte* at) {
   return scale;
 }
 
-// Quantises `count` vectors of `depth` numbers; number(vector, k) is one of them. `width` vectors
+// Quantizes `count` vectors of `depth` numbers; number(vector, k) is one of them. `width` vectors
 // share a scale.
 template <typename Number>
-void quantise(Scaling scaling, const Vectors& to, std::int64_t count, std::int64_t depth,
+void quantize(Scaling scaling, const Vectors& to, std::int64_t count, std::int64_t depth,
               std::int64_t width, Number number) {
   const std::int64_t deep = block_depth(scaling);
   for (std::int64_t first = 0; first < count; first += width) {
@@ -60,7 +60,7 @@ void quantise(Scaling scaling, const Vectors& to, std::int64_t count, std::int64
 }
 
 template <typename T>
-void compute(const QuantiseRows& call) {
+void compute(const QuantizeRows& call) {
   const auto* x = static_cast<const T*>(call.x);
   const std::int64_t columns = call.columns;
   if (call.along_columns.codes != nullptr) {
@@ -68,7 +68,7 @@ void compute(const QuantiseRows& call) {
                      .step = columns,
                      .scales = static_cast<std::byte*>(call.along_columns.scales),
                      .scale_step = call.rows.count};
-    quantise(call.scaling, to, in_use(call.rows), columns, 1,
+    quantize(call.scaling, to, in_use(call.rows), columns, 1,
              [&](std::int64_t row, std::int64_t i) { return to_float(x[row * columns + i]); });
   }
   if (call.along_rows.codes == nullptr) return;
@@ -82,7 +82,7 @@ void compute(const QuantiseRows& call) {
                      .scales = static_cast<std::byte*>(call.along_rows.scales) +
                                blocks * columns * scale_bytes(call.scaling),
                      .scale_step = columns};
-    quantise(call.scaling, to, columns, padded, 1, [&](std::int64_t column, std::int64_t i) {
+    quantize(call.scaling, to, columns, padded, 1, [&](std::int64_t column, std::int64_t i) {
       return first + i < end ? to_float(x[(first + i) * columns + column]) : 0.0F;
     });
     from += padded;
@@ -90,7 +90,7 @@ void compute(const QuantiseRows& call) {
 }
 
 template <typename T>
-void compute(const QuantiseWeights& call) {
+void compute(const QuantizeWeights& call) {
   const std::int64_t wide = block_width(call.scaling);
   const auto one_way = [&](const Codes& to, std::int64_t count, std::int64_t depth,
                            std::int64_t count_step, std::int64_t depth_step) {
@@ -102,7 +102,7 @@ void compute(const QuantiseWeights& call) {
                             .step = depth,
                             .scales = static_cast<std::byte*>(to.scales) + group * scales,
                             .scale_step = whole_blocks(count, wide)};
-      quantise(call.scaling, vectors, count, depth, wide, [&](std::int64_t v, std::int64_t k) {
+      quantize(call.scaling, vectors, count, depth, wide, [&](std::int64_t v, std::int64_t k) {
         return to_float(w[v * count_step + k * depth_step]);
       });
     }
@@ -113,11 +113,11 @@ void compute(const QuantiseWeights& call) {
 
 }  // namespace
 
-void compute(const QuantiseRows& call) {
+void compute(const QuantizeRows& call) {
   with_element(call.type, [&](auto element) { compute<decltype(element)>(call); });
 }
 
-void compute(const QuantiseWeights& call) {
+void compute(const QuantizeWeights& call) {
   with_element(call.type, [&](auto element) { compute<decltype(element)>(call); });
 }
 

@@ -21,8 +21,8 @@ void compute(const GroupedProduct& call);
 void compute(const ScaledProduct& call);
 
 // codes.cpp
-void compute(const QuantiseRows& call);
-void compute(const QuantiseWeights& call);
+void compute(const QuantizeRows& call);
+void compute(const QuantizeWeights& call);
 
 // norms.cpp
 void compute(const LayerNorm& call);

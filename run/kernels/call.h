@@ -8,7 +8,7 @@
 //   Bias...          added to a product, and its gradients
 //   Route...         the groups that each row chooses, and the gradient of what it chose by
 //   Gather, Combine  rows in another order: tokens to their experts and back
-//   Quantise...      rows and weights as codes of eight bits with a scale for each block
+//   Quantize...      rows and weights as codes of eight bits with a scale for each block
 //   ScaledProduct    a GroupedProduct of operands that are codes
 //   Add, Copy, Fill, Differ, DrawInto
 //
@@ -33,7 +33,6 @@
 #include "run/kernels/draw.h"
 
 #include <cstdint>
-#include <utility>
 #include <variant>
 
 namespace capo::run {
@@ -343,7 +342,7 @@ inline constexpr std::int64_t kGroupDepth = 128;
 
 /// x (rows, columns) as codes, for products that sum over its columns and for those that sum over
 /// its rows.
-struct QuantiseRows {
+struct QuantizeRows {
   Scaling scaling = Scaling::Block;
   DataType type = DataType::Bf16;
   Rows rows;
@@ -355,7 +354,7 @@ struct QuantiseRows {
 
 /// Weights (out, in) of each group as codes, for products that sum over `in` and over `out`. Groups
 /// follow one another, and so do those of scales, each (blocks of depth, blocks of vectors).
-struct QuantiseWeights {
+struct QuantizeWeights {
   Scaling scaling = Scaling::Block;
   DataType type = DataType::Bf16;
   std::int64_t groups = 1;
@@ -435,14 +434,13 @@ struct DrawInto {
 using Call = std::variant<GroupedProduct, LayerNorm, LayerNormGradient, LayerNormWeightGradient,
                           SwiGlu, SwiGluGradient, Attention, AttentionQueryGradient,
                           AttentionKeyGradient, BiasAdd, BiasGradient, ScaleGradient, Route,
-                          SortRoutes, Combine, RouteGradient, QuantiseRows, QuantiseWeights,
+                          SortRoutes, Combine, RouteGradient, QuantizeRows, QuantizeWeights,
                           ScaledProduct, Gather, Add, Copy, Fill, Differ, DrawInto>;
 
-/// Visits a product by itself, and then the calls that its epilogue stands for.
+/// Visits the calls that an epilogue of a product stands for.
 template <typename Visit>
-void for_each_part(GroupedProduct call, Visit visit) {
-  const Epilogue epilogue = std::exchange(call.epilogue, {});
-  visit(call);
+void for_each_of_epilogue(const GroupedProduct& call, Visit visit) {
+  const Epilogue& epilogue = call.epilogue;
   if (epilogue.bias != nullptr) {
     visit(BiasAdd{.type = call.type,
                   .rows = call.rows,
@@ -459,6 +457,15 @@ void for_each_part(GroupedProduct call, Visit visit) {
                  .probabilities = epilogue.probabilities,
                  .y = epilogue.gated});
   }
+}
+
+/// Visits a product by itself, and then the calls that its epilogue stands for.
+template <typename Visit>
+void for_each_part(GroupedProduct call, Visit visit) {
+  const GroupedProduct whole = call;
+  call.epilogue = {};
+  visit(call);
+  for_each_of_epilogue(whole, visit);
 }
 
 }  // namespace capo::run

@@ -38,7 +38,7 @@ class RowLaunches {
     call.rows = part.rows;
     call.x = row(call.x, part.from, call.in);
     call.y = row(call.y, part.from, call.out);
-    call.w += part.group;
+    if (call.w != nullptr) call.w += part.group;
     Epilogue& then = call.epilogue;
     if (then.bias != nullptr) then.bias += part.group;
     if (then.scales != nullptr) then.scales += part.from;
@@ -205,9 +205,11 @@ struct Launches {
                                        const LayerPlaces& places) = nullptr;
 };
 
-extern const Launches kOneProduct;  // one_product.cpp
-extern const Launches kRouted;      // routed.cpp
-extern const Launches kMlp;         // mlp.cpp
-extern const Launches kAttention;   // attention.cpp
+extern const Launches kOneProduct;    // one_product.cpp
+extern const Launches kRouted;        // routed.cpp
+extern const Launches kMlp;           // mlp.cpp
+extern const Launches kCodedProduct;  // coded_product.cpp
+extern const Launches kCodedMlp;      // coded_mlp.cpp
+extern const Launches kAttention;     // attention.cpp
 
 }  // namespace capo::run

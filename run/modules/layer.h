@@ -7,11 +7,13 @@
 #pragma once
 
 #include "core/model/module_kinds.h"
+#include "core/model/recipe.h"
 #include "run/kernels/call.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 namespace capo::run {
@@ -42,6 +44,7 @@ struct LayerShape {
   bool copies_input = false;        ///< W reads a copy
   bool copies_grad_output = false;  ///< W reads a copy of the incoming gradient
   bool needs_grad_input = true;
+  std::optional<Scaling> scaling;  ///< products read codes, with scales of this kind
 
   friend bool operator==(const LayerShape&, const LayerShape&) = default;
 };
@@ -51,6 +54,15 @@ struct LayerShape {
 }
 [[nodiscard]] constexpr std::int64_t output_columns(const LayerShape& shape) {
   return has_two_weights(shape.kind) ? shape.hidden : shape.ffn;
+}
+/// The scaling of the codes that engines make by the recipe of a module; nullopt if its products
+/// read the tensors themselves, or copies in their own type.
+[[nodiscard]] inline std::optional<Scaling> scaling_of(const Module& module) {
+  const bool has_codes = is_one_product(*module.kind) || is_mlp(*module.kind);
+  if (!has_codes || module.flags.high_precision_backward) return std::nullopt;
+  if (recipe_of(module) == Recipe::Block) return Scaling::Block;
+  if (recipe_of(module) == Recipe::Mxfp8) return Scaling::Mxfp8;
+  return std::nullopt;
 }
 /// The kind, the type and the sizes that a module declares, which are all that its kind has.
 [[nodiscard]] inline LayerShape declared_shape(const Module& module) {
@@ -68,7 +80,8 @@ struct LayerShape {
           .kv_heads = of.kv_heads.value_or(0),
           .head_dim = of.head_dim.value_or(0),
           .sequence = of.sequence.value_or(0),
-          .grouped = grouped};
+          .grouped = grouped,
+          .scaling = scaling_of(module)};
 }
 /// Columns of the first product's output.
 [[nodiscard]] constexpr std::int64_t first_columns(const LayerShape& shape) {
@@ -130,6 +143,12 @@ struct LayerSide {
   float* grad_scales = nullptr;
 };
 
+/// A weight as codes, of all groups, both ways; null if its layer has none.
+struct CodedWeight {
+  Codes along_in;
+  Codes along_out;
+};
+
 /// Tables of pointers on the device, one a group; null if the layer has no such parameter.
 struct LayerParameters {
   void* norm_weight = nullptr;  ///< the parameter itself, as norms have one
@@ -139,6 +158,8 @@ struct LayerParameters {
   void* const* first_bias = nullptr;
   void* const* second = nullptr;
   void* const* second_bias = nullptr;
+  CodedWeight first_codes;
+  CodedWeight second_codes;
 };
 
 /// The target of the gradient of one parameter in one action.

@@ -10,7 +10,9 @@ namespace capo::run {
 
 namespace {
 
-const Launches& launches_of(ModuleKind kind) {
+const Launches& launches_of(const LayerShape& shape) {
+  const ModuleKind kind = shape.kind;
+  if (shape.scaling) return is_mlp(kind) ? kCodedMlp : kCodedProduct;
   if (is_attention(kind)) return kAttention;
   if (has_router(kind)) return kRouted;
   return is_mlp(kind) ? kMlp : kOneProduct;
@@ -19,26 +21,28 @@ const Launches& launches_of(ModuleKind kind) {
 }  // namespace
 
 std::int64_t kept_bytes(const LayerShape& shape) {
-  return launches_of(shape.kind).kept_bytes(shape);
+  return launches_of(shape).kept_bytes(shape);
 }
 
 const std::int64_t* chosen_groups(const LayerShape& shape, const LayerPlaces& places) {
-  const auto of = launches_of(shape.kind).chosen_groups;
+  const auto of = launches_of(shape).chosen_groups;
   return of == nullptr ? nullptr : of(shape, places);
 }
 
 void forward(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
              const LayerParameters& parameters, const Sink& launch) {
-  launches_of(shape.kind).forward(shape, places, side, parameters, launch);
+  launches_of(shape).forward(shape, places, side, parameters, launch);
 }
 
 void backward(const LayerShape& shape, Reach reach, const LayerPlaces& places,
               const LayerSide& side, const LayerParameters& parameters, const LayerTargets& targets,
               const Sink& launch) {
-  if (reach == Reach::InputHalf && shape.copies_grad_output) {
+  LayerPlaces own = places;
+  if (reach == Reach::Whole) own.operands = nullptr;
+  if (own.operands != nullptr && shape.copies_grad_output && !shape.scaling) {
     copy(shape, places.operands, places.grad_output, output_columns(shape), launch);
   }
-  launches_of(shape.kind).backward(shape, places, side, parameters, targets, launch);
+  launches_of(shape).backward(shape, own, side, parameters, targets, launch);
 }
 
 void weight_gradients(const LayerShape& shape, const std::vector<WeightPass>& passes,
@@ -50,7 +54,7 @@ void weight_gradients(const LayerShape& shape, const std::vector<WeightPass>& pa
                    .targets = pass.targets,
                    .incoming = incoming_for_weights(shape, pass.places, launch)});
   }
-  launches_of(shape.kind).weight_gradients(shape, all, launch);
+  launches_of(shape).weight_gradients(shape, all, launch);
 }
 
 namespace {
@@ -145,6 +149,7 @@ void launch_norm_backward(const LayerShape& shape, const LayerParameters& parame
 
 std::byte* incoming_for_weights(const LayerShape& shape, const LayerPlaces& places,
                                 const Sink& launch) {
+  if (shape.scaling) return places.operands;
   if (!shape.copies_grad_output) return places.grad_output;
   copy(shape, places.scratch, places.operands, output_columns(shape), launch);
   return places.scratch;

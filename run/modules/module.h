@@ -4,6 +4,7 @@
 //   linear, grouped-linear, ...   y = x w^T               one_product.cpp
 //   layernorm-linear              y = norm(x) w^T         one_product.cpp
 //   layernorm-mlp, grouped-mlp    fc2(swiglu(fc1(x)))     mlp.cpp
+//   either by a recipe            the same of codes       coded_product.cpp, coded_mlp.cpp
 //   attention                     attend(x wqkv^T) w^T    attention.cpp
 //   moe-layer                     x + experts(norm(x))    routed.cpp
 //
@@ -35,6 +36,9 @@ enum class Reach : std::uint8_t {
   Whole,      ///< weight gradients as well
   InputHalf,  ///< they are left to W
 };
+
+/// Bytes of the codes of the incoming gradient that B leaves to W, of a layer that has a scaling.
+[[nodiscard]] std::int64_t coded_gradient_bytes(const LayerShape& shape);
 
 /// Bytes of `activations`.
 [[nodiscard]] std::int64_t kept_bytes(const LayerShape& shape);

@@ -37,7 +37,10 @@ bool is_near(double value, double error, DataType type) {
 class Store {
  public:
   Store(const LayerForm& form, Rounding rounding, Edges* edges)
-      : form_(form), rounding_(rounding), edges_(edges) {}
+      : form_(form),
+        rounding_(rounding),
+        coding_(rounding == Rounding::AsStored ? form.coding : Coding::None),
+        edges_(edges) {}
 
   // `sizes` makes of values the sums of the absolute values of their terms; called only where
   // somebody looks for edges.
@@ -56,21 +59,33 @@ class Store {
     return values;
   }
 
-  // Products of matrices, and their gradients by the first.
+  // Products of matrices, and their gradients by the first and by the second.
   Values output(Place place, const Product& p, const Values& x, const Values& w) const {
-    return (*this)(place, reference::output_of(p, x, w), [&](const Values&) {
-      return reference::output_of(p, absolute(x), absolute(w));
-    });
+    if (coding_ == Coding::None) return product(place, p, x, w, reference::output_of);
+    return product(place, p, coded_rows(coding_, x, p.in), coded_along_in(coding_, p, w),
+                   reference::output_of);
   }
   Values input_gradient(Place place, const Product& p, const Values& dy, const Values& w) const {
-    return (*this)(place, reference::input_gradient(p, dy, w), [&](const Values&) {
-      return reference::input_gradient(p, absolute(dy), absolute(w));
-    });
+    if (coding_ == Coding::None) return product(place, p, dy, w, reference::input_gradient);
+    return product(place, p, coded_rows(coding_, dy, p.out), coded_along_out(coding_, p, w),
+                   reference::input_gradient);
+  }
+  [[nodiscard]] Values weight_gradient(const Product& p, const Values& dy, const Values& x) const {
+    if (coding_ == Coding::None) return reference::weight_gradient(p, dy, x);
+    return reference::weight_gradient(p, coded_columns(coding_, p, dy, p.out),
+                                      coded_columns(coding_, p, x, p.in));
   }
 
   [[nodiscard]] Rounding rounding() const { return rounding_; }
 
  private:
+  template <typename Multiply>
+  Values product(Place place, const Product& p, const Values& a, const Values& b,
+                 Multiply multiply) const {
+    return (*this)(place, multiply(p, a, b),
+                   [&](const Values&) { return multiply(p, absolute(a), absolute(b)); });
+  }
+
   void look(Place place, const Values& values, const Values& sizes, std::int64_t columns) const {
     for (std::int64_t at = 0; at < std::ssize(values); ++at) {
       if (!is_near(values[at], kNear * sizes[at], form_.type)) continue;
@@ -80,6 +95,7 @@ class Store {
 
   const LayerForm& form_;
   Rounding rounding_;
+  Coding coding_;
   Edges* edges_;
 };
 
@@ -457,7 +473,7 @@ LayerBackward backward(const LayerForm& form, const LayerWeights& weights, const
 
   if (has_two_products(form.kind)) {
     const Product second = second_product(form, side);
-    if (for_weights) result.grads.second = reference::weight_gradient(second, dy, saved.active);
+    if (for_weights) result.grads.second = store.weight_gradient(second, dy, saved.active);
     if (for_weights && form.bias)
       result.grads.second_bias = reference::bias_gradient(second, dy, Values(form.tokens, 1));
     const Values grad_active = store.input_gradient(Place::GradActive, second, dy, weights.second);
@@ -473,7 +489,7 @@ LayerBackward backward(const LayerForm& form, const LayerWeights& weights, const
 
   const Product first = first_product(form, side);
   const Values& x = begins_with_norm(form.kind) ? saved.normed : input;
-  if (for_weights) result.grads.first = reference::weight_gradient(first, dy, x);
+  if (for_weights) result.grads.first = store.weight_gradient(first, dy, x);
   if (for_weights && form.bias)
     result.grads.first_bias = reference::bias_gradient(first, dy, scales_of(form, side));
   if (wanted == Wanted::WeightGradients) return result;

@@ -20,6 +20,7 @@
 #pragma once
 
 #include "core/model/model.h"
+#include "run/reference/coded_operands.h"
 #include "run/reference/rounder.h"
 
 #include <compare>
@@ -92,9 +93,10 @@ struct LayerForm {
   std::int64_t heads = 0;   ///< of an attention, like the next three
   std::int64_t kv_heads = 0;
   std::int64_t head_dim = 0;
-  std::int64_t sequence = 0;  ///< rows that read each other; there are whole sequences only
-  bool bias = false;          ///< each product has one
-  bool scale_bias = false;    ///< in a grouped-linear-op a scale of each row multiplies the bias
+  std::int64_t sequence = 0;     ///< rows that read each other; there are whole sequences only
+  bool bias = false;             ///< each product has one
+  bool scale_bias = false;       ///< in a grouped-linear-op a scale of each row multiplies the bias
+  Coding coding = Coding::None;  ///< where roundings are AsStored
 };
 
 /// Contiguous; those that the form does not have are empty. An MLP's first product has 2 * ffn

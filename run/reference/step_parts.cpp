@@ -129,6 +129,9 @@ class AddedUp {
 }  // namespace
 
 reference::LayerForm form_of(const LayerShape& shape) {
+  using reference::Coding;
+  Coding coding = Coding::None;
+  if (shape.scaling) coding = *shape.scaling == Scaling::Block ? Coding::Block : Coding::Mxfp8;
   return {.kind = shape.kind,
           .type = shape.type,
           .tokens = shape.tokens,
@@ -141,7 +144,12 @@ reference::LayerForm form_of(const LayerShape& shape) {
           .head_dim = shape.head_dim,
           .sequence = shape.sequence,
           .bias = shape.bias,
-          .scale_bias = shape.scale_bias};
+          .scale_bias = shape.scale_bias,
+          .coding = coding};
+}
+
+double error_bound(const LayerShape& shape) {
+  return shape.scaling ? kCodedBound : error_bound(shape.type);
 }
 
 std::vector<double> widened(const std::vector<float>& values) {

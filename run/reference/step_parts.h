@@ -17,6 +17,13 @@ namespace capo::run {
 
 [[nodiscard]] reference::LayerForm form_of(const LayerShape& shape);
 
+/// A code has four digits. An operand that an engine rounded to the other of two neighbours in bf16
+/// may become the next code, which is off by up to a sixteenth; of the few that do, what is left of
+/// a tensor's error is half of that at most.
+inline constexpr double kCodedBound = 0x1p-5;
+/// The bound of the error of what a layer makes.
+[[nodiscard]] double error_bound(const LayerShape& shape);
+
 /// A parameter or gradient of a layer by its role.
 template <typename Weights>
 auto& of_role(Weights& weights, Role role) {

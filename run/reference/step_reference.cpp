@@ -110,7 +110,7 @@ class Reference {
                std::int64_t columns, Handed should) {
     Doubles is = rows_of(number, microbatch, values, columns);
     const DataType type = layers_.all()[number].shape.type;
-    const double bound = std::max(error_bound(type), bound_of(should));
+    const double bound = std::max(error_bound(layers_.all()[number].shape), bound_of(should));
     const double error =
         settle(should, microbatch, std::vector<float>(is.begin(), is.end()), type, bound);
     result.handed_on.push_back({.layer = number,
@@ -123,7 +123,7 @@ class Reference {
   }
 
   [[nodiscard]] double bound_of(const Handed& made) const {
-    return made.from ? error_bound(layers_.all()[*made.from].shape.type) : 0;
+    return made.from ? error_bound(layers_.all()[*made.from].shape) : 0;
   }
 
   // The error of what was made. If it is beyond its bound, roundings of the layer that made it go

@@ -143,12 +143,19 @@ class Completer {
       module.bytes.activations = kept_bytes(shape);
     }
     if (!quantizes(recipe_of(module))) return;
-    // To a plan a recipe means that operands are copies; they are of the module's own type here.
-    assume(fmt::format("recipe {} run as {} with copied operands", name_of(recipe_of(module)),
-                       name_of(*module.dtype)));
-    if (!aliases.input) module.bytes.activations = kept_bytes(shape);
+    if (shape.scaling) {
+      assume(fmt::format("recipe {} with {} of E4m3 codes", name_of(recipe_of(module)),
+                         *shape.scaling == Scaling::Block ? "blocks of 128" : "blocks of 32"));
+    } else {
+      // To a plan a recipe means that operands are copies; they are of the module's own type here.
+      assume(fmt::format("recipe {} run as {} with copied operands", name_of(recipe_of(module)),
+                         name_of(*module.dtype)));
+    }
+    if (!aliases.input || shape.scaling) module.bytes.activations = kept_bytes(shape);
     if (!aliases.grad_output) {
-      module.bytes.operands = shape.tokens * output_columns(shape) * bytes_of(shape.type);
+      module.bytes.operands = shape.scaling
+                                  ? coded_gradient_bytes(shape)
+                                  : shape.tokens * output_columns(shape) * bytes_of(shape.type);
     }
   }
 

@@ -117,6 +117,7 @@ LayerShape shape_of(const Module& module, const LayerFacts& facts) {
 // grouped path, and so do all that quantize. If its plan is run, eager execution rounds as its
 // modules do.
 bool makes_bias_with_backward(const PlannedStep& step, const Module& module) {
+  if (scaling_of(module)) return true;  // W has codes of the gradient and not the gradient
   if (step.view().plan().kind != PlanKind::Te) return false;
   const bool grouped_path =
       facts_of(*module.kind).bias_gradient == BiasGradientMade::WithWeightSplit &&
@@ -124,9 +125,18 @@ bool makes_bias_with_backward(const PlannedStep& step, const Module& module) {
   return gradients::is_operation(*module.kind) || grouped_path || quantizes(recipe_of(module));
 }
 
-// After a norm, and between the products of an MLP, W reads what forward made.
+// After a norm, between the products of an MLP, and by a recipe, W reads what forward made.
 Refusal wrong_alias(const Module& module, const LayerFacts& facts) {
-  const bool made = has_swiglu(*module.kind) || has_norm(*module.kind);
+  const bool codes = scaling_of(module).has_value();
+  // Sizes that lie in the input are read there by every weight gradient.
+  const bool for_sizes = is_grouped(*module.kind) && module.splits == Splits::Input;
+  const bool made = has_swiglu(*module.kind) || has_norm(*module.kind) || (codes && !for_sizes);
+  if (codes && facts.aliases.grad_output) {
+    return fmt::format(
+        "{}: what its weight gradient reads is no alias of the incoming gradient, as the plan has "
+        "it, but codes of it",
+        named(module));
+  }
   if (!made || !facts.aliases.input) return std::nullopt;
   return fmt::format(
       "{}: what its weight gradient reads is no alias of its input, as the plan has it, but what "
@@ -151,7 +161,8 @@ Refusal too_small(const Module& module, const LayerShape& shape, const LayerFact
   if (bytes(BufferKind::Activations) < kept) {
     return lacks("activations", kept, BufferKind::Activations);
   }
-  const std::int64_t operands = facts.delayed && shape.copies_grad_output ? output : 0;
+  const std::int64_t copied = shape.scaling ? coded_gradient_bytes(shape) : output;
+  const std::int64_t operands = facts.delayed && shape.copies_grad_output ? copied : 0;
   if (bytes(BufferKind::Operands) < operands) {
     return lacks("operands", operands, BufferKind::Operands);
   }

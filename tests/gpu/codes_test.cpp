@@ -1,4 +1,4 @@
-// Codes of eight bits on the device: quantised tensors to the bit as the host has them, and
+// Codes of eight bits on the device: quantized tensors to the bit as the host has them, and
 // products of codes as near to the host's as their units add.
 
 #include "tests/gpu/twins.h"
@@ -10,8 +10,8 @@ namespace capo::gpu {
 namespace {
 
 using run::Codes;
-using run::QuantiseRows;
-using run::QuantiseWeights;
+using run::QuantizeRows;
+using run::QuantizeWeights;
 using run::ScaledProduct;
 using run::Scaling;
 using Kind = run::GroupedProduct::Kind;
@@ -67,7 +67,7 @@ void check_rows(const RowsShape& shape, Scaling scaling, const Tensor& x) {
   for (const bool both : {true, false}) {
     twins.expect_same(
         [&](const Memory& m) {
-          return QuantiseRows{.scaling = scaling,
+          return QuantizeRows{.scaling = scaling,
                               .type = x.type(),
                               .rows = rows(m),
                               .columns = shape.columns,
@@ -127,7 +127,7 @@ TEST_F(CodesOnDevice, OfWeights) {
             poisoned(twins, 3 * in * out, 3 * run::bytes_of_scales(scaling, in, out, width));
         twins.expect_same(
             [&, in = in, out = out](const Memory& m) {
-              return QuantiseWeights{.scaling = scaling,
+              return QuantizeWeights{.scaling = scaling,
                                      .type = type,
                                      .groups = 3,
                                      .in = in,

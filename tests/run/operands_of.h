@@ -71,14 +71,14 @@ class TakenApart {
     read(call.epilogue.probabilities, call.rows.count * 4);
     write(call.epilogue.gated, matrix(call, call.out / 2));
   }
-  void operator()(const QuantiseRows& call) {
+  void operator()(const QuantizeRows& call) {
     rows(call.rows);
     numbers({static_cast<std::int64_t>(call.scaling), call.columns});
     read(call.x, matrix(call, call.columns));
     of_codes(call.scaling, call.along_columns, call.rows.count, call.columns, 1, Touch::Write);
     of_codes(call.scaling, call.along_rows, call.columns, depth_of(call.rows), 1, Touch::Write);
   }
-  void operator()(const QuantiseWeights& call) {
+  void operator()(const QuantizeWeights& call) {
     numbers({static_cast<std::int64_t>(call.scaling), call.groups, call.in, call.out});
     table(call.w, call.groups, call.in * call.out * bytes_of(call.type), Touch::Read);
     const std::int64_t width = block_width(call.scaling);

@@ -1,4 +1,4 @@
-// Quantised rows and weights block by block against their definition, and products of codes against
+// Quantized rows and weights block by block against their definition, and products of codes against
 // sums in double of what the codes stand for.
 
 #include "run/kernels/codes.h"
@@ -54,7 +54,7 @@ struct CodesLayout {
 };
 
 // Every block again, from its numbers.
-void expect_quantised(const CodesHere& codes, const CodesLayout& in, const VectorNumbers& numbers,
+void expect_quantized(const CodesHere& codes, const CodesLayout& in, const VectorNumbers& numbers,
                       Scaling scaling) {
   const std::int64_t deep = scaling == Scaling::Block ? 128 : 32;
   for (std::int64_t v = 0; v < numbers.count; v += in.width) {
@@ -80,8 +80,8 @@ void expect_quantised(const CodesHere& codes, const CodesLayout& in, const Vecto
 }
 
 // Rows in groups as codes both ways. Columns and sizes end in the middle of blocks.
-struct QuantisedRows {
-  QuantisedRows(Scaling scaling, DataType type, std::int64_t the_columns, std::uint32_t seed,
+struct QuantizedRows {
+  QuantizedRows(Scaling scaling, DataType type, std::int64_t the_columns, std::uint32_t seed,
                 const Sizes& the_sizes)
       : columns(the_columns),
         sizes(the_sizes),
@@ -109,7 +109,7 @@ struct QuantisedRows {
   Tensor x;
   CodesHere along_columns;
   CodesHere along_rows;
-  QuantiseRows call;
+  QuantizeRows call;
 };
 
 const Sizes kSizes{130, 0, 1, 256, 40};
@@ -122,9 +122,9 @@ class CodesOf : public testing::TestWithParam<Case> {};
 
 TEST_P(CodesOf, RowsFollowFromTheirBlocks) {
   const auto [scaling, type] = GetParam();
-  const QuantisedRows q(scaling, type, 150, 1, kSizes);
+  const QuantizedRows q(scaling, type, 150, 1, kSizes);
   const std::int64_t used = std::reduce(kSizes.begin(), kSizes.end());
-  expect_quantised(q.along_columns, {.step = 150, .scale_step = q.rows.count},
+  expect_quantized(q.along_columns, {.step = 150, .scale_step = q.rows.count},
                    {used, 150, [&](auto row, auto i) { return q.at(row, i); }}, scaling);
   EXPECT_EQ(q.along_columns.of_codes[as_index(used * 150)], 0xff) << "rows that are not in use";
   std::int64_t from = 0;
@@ -138,7 +138,7 @@ TEST_P(CodesOf, RowsFollowFromTheirBlocks) {
     const auto number = [&](auto column, auto i) {
       return i < size ? q.at(first + i, column) : 0.0F;
     };
-    expect_quantised(q.along_rows, in, {150, padded, number}, scaling);
+    expect_quantized(q.along_rows, in, {150, padded, number}, scaling);
     from += padded;
     first += size;
   }
@@ -153,7 +153,7 @@ TEST_P(CodesOf, WeightsFollowFromTheirBlocksBothWays) {
   const std::int64_t scales = 2 * whole_blocks(kIn, 32) * whole_blocks(kOut, 1) * 4;
   CodesHere along_in(2 * kOut * kIn, scales);
   CodesHere along_out(2 * kOut * kIn, scales);
-  execute(QuantiseWeights{.scaling = scaling,
+  execute(QuantizeWeights{.scaling = scaling,
                           .type = type,
                           .groups = 2,
                           .in = kIn,
@@ -172,7 +172,7 @@ TEST_P(CodesOf, WeightsFollowFromTheirBlocksBothWays) {
                            .first_scale = at * across * whole_blocks(depth, block_depth(scaling)),
                            .scale_step = across,
                            .width = width};
-      expect_quantised(codes, in,
+      expect_quantized(codes, in,
                        {count, depth, [&](auto v, auto k) { return number(w[group], v, k); }},
                        scaling);
     }
@@ -188,8 +188,8 @@ TEST_P(CodesOf, ProductsAreThoseOfTheNumbersThatCodesStandFor) {
   const auto [scaling, type] = GetParam();
   constexpr std::int64_t kIn = 150;
   constexpr std::int64_t kOut = 40;
-  QuantisedRows x(scaling, type, kIn, 1, kSizes);
-  QuantisedRows y(scaling, type, kOut, 2, kSizes);
+  QuantizedRows x(scaling, type, kIn, 1, kSizes);
+  QuantizedRows y(scaling, type, kOut, 2, kSizes);
   const std::int64_t groups = std::ssize(kSizes);
   std::vector<Tensor> w;
   std::vector<void*> table;
@@ -200,7 +200,7 @@ TEST_P(CodesOf, ProductsAreThoseOfTheNumbersThatCodesStandFor) {
   const std::int64_t scales = groups * whole_blocks(kIn, 32) * kIn * 4;
   CodesHere along_in(groups * kOut * kIn, scales);
   CodesHere along_out(groups * kOut * kIn, scales);
-  execute(QuantiseWeights{.scaling = scaling,
+  execute(QuantizeWeights{.scaling = scaling,
                           .type = type,
                           .groups = groups,
                           .in = kIn,
@@ -236,12 +236,12 @@ TEST_P(CodesOf, ProductsAreThoseOfTheNumbersThatCodesStandFor) {
 
   // What a code of either operand stands for, by its row and column.
   const std::int64_t deep = block_depth(scaling);
-  const auto by_row = [&](const QuantisedRows& of, std::int64_t row, std::int64_t i) {
+  const auto by_row = [&](const QuantizedRows& of, std::int64_t row, std::int64_t i) {
     return static_cast<double>(
                to_float(E4m3{of.along_columns.of_codes[as_index(row * of.columns + i)]})) *
            scale_of(of.along_columns, i / deep * of.rows.count + row, scaling);
   };
-  const auto by_column = [&](const QuantisedRows& of, std::int64_t from, std::int64_t i,
+  const auto by_column = [&](const QuantizedRows& of, std::int64_t from, std::int64_t i,
                              std::int64_t column) {
     const std::int64_t at = column * depth_of(of.rows) + from + i;
     return static_cast<double>(to_float(E4m3{of.along_rows.of_codes[as_index(at)]})) *

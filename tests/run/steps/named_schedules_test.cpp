@@ -4,6 +4,7 @@
 //
 // The tensors are drawn anew for each run, so that no two runs add the same numbers.
 
+#include "run/modules/layer.h"
 #include "tests/run/published.h"
 #include "tests/run/running.h"
 
@@ -45,6 +46,16 @@ std::vector<Variant> variants() {
         if (type == DataType::Fp16) module.splits = Splits::Input;
       }
       all.push_back({fmt::format("{} {}", name_of(kind), name_of(type)), std::move(module)});
+    }
+  }
+  for (const ModuleKind kind : kRunKinds) {
+    for (const Recipe recipe : {Recipe::Block, Recipe::Mxfp8}) {
+      Module module = small(kind);
+      module.recipe = recipe;
+      if (!scaling_of(module)) continue;
+      module.flags.bias = recipe == Recipe::Mxfp8;
+      if (is_grouped(kind) && recipe == Recipe::Mxfp8) module.splits = Splits::Input;
+      all.push_back({fmt::format("{} {}", name_of(kind), name_of(recipe)), std::move(module)});
     }
   }
   return all;

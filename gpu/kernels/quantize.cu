@@ -24,8 +24,8 @@ namespace capo::gpu {
 
 namespace {
 
-using run::QuantiseRows;
-using run::QuantiseWeights;
+using run::QuantizeRows;
+using run::QuantizeWeights;
 using run::Scaling;
 
 constexpr int kSide = 128;
@@ -151,10 +151,10 @@ __device__ void store_codes(std::uint8_t* to, const Word& codes, int there) {
   for (int i = 0; i < kCodes && i < there; ++i) to[i] = bytes[i];
 }
 
-// Quantises the rows of a tile. A scale that is given is that of the whole tile, and is written
+// Quantizes the rows of a tile. A scale that is given is that of the whole tile, and is written
 // elsewhere.
 template <Scaling kScaling, typename T>
-__device__ void quantise_rows_of(const Destination& to, const Strips<T>& strips,
+__device__ void quantize_rows_of(const Destination& to, const Strips<T>& strips,
                                  const unsigned* of_tile) {
   constexpr int kDeep = static_cast<int>(run::block_depth(kScaling));
   const int column = column_of_thread();
@@ -193,10 +193,10 @@ __device__ void share(const Strips<T>& strips, T* tile) {
   __syncthreads();
 }
 
-// Quantises the columns of a tile in shared memory, as quantise_rows_of() does rows; for a whole
+// Quantizes the columns of a tile in shared memory, as quantize_rows_of() does rows; for a whole
 // block. A thread has two columns of 32 rows: a block of Mxfp8, and a quarter of one of Block.
 template <Scaling kScaling, typename T>
-__device__ void quantise_columns_of(const Destination& to, const T* tile, std::uint8_t* codes,
+__device__ void quantize_columns_of(const Destination& to, const T* tile, std::uint8_t* codes,
                                     const unsigned* of_tile) {
   constexpr int kRows = 32;
   constexpr int kQuarters = kSide / kRows;
@@ -266,7 +266,7 @@ struct BlockGroups : RowGroups {
 
 template <Scaling kScaling, typename T>
 __global__ void __launch_bounds__(kThreads, sizeof(T) == 4 ? 2 : 3)
-    quantise_rows(const QuantiseRows call) {
+    quantize_rows(const QuantizeRows call) {
   extern __shared__ __align__(16) std::uint8_t memory[];
   __shared__ BlockGroups groups;
   auto* const tile = reinterpret_cast<T*>(memory);
@@ -301,7 +301,7 @@ __global__ void __launch_bounds__(kThreads, sizeof(T) == 4 ? 2 : 3)
                            .scales = call.along_columns.scales,
                            .first_scale = column / kDeep * call.rows.count + row,
                            .scale_step = call.rows.count};
-      quantise_rows_of<kScaling>(to, strips, nullptr);
+      quantize_rows_of<kScaling>(to, strips, nullptr);
     }
     if (call.along_rows.codes != nullptr) {
       share(strips, tile);
@@ -313,7 +313,7 @@ __global__ void __launch_bounds__(kThreads, sizeof(T) == 4 ? 2 : 3)
                            .scales = call.along_rows.scales,
                            .first_scale = from / kDeep * call.columns + column,
                            .scale_step = call.columns};
-      quantise_columns_of<kScaling>(to, tile, codes, nullptr);
+      quantize_columns_of<kScaling>(to, tile, codes, nullptr);
       __syncthreads();
     }
   }
@@ -338,7 +338,7 @@ __device__ Destination of_weights(const run::Codes& to, std::int64_t group, int 
 
 template <Scaling kScaling, typename T>
 __global__ void __launch_bounds__(kThreads, sizeof(T) == 4 ? 2 : 3)
-    quantise_weights(const QuantiseWeights call) {
+    quantize_weights(const QuantizeWeights call) {
   extern __shared__ __align__(16) std::uint8_t memory[];
   auto* const tile = reinterpret_cast<T*>(memory);
   std::uint8_t* const codes = memory + shared_bytes<T> - kCodeBytes;
@@ -362,28 +362,28 @@ __global__ void __launch_bounds__(kThreads, sizeof(T) == 4 ? 2 : 3)
     if (call.along_in.codes != nullptr) {
       const Destination to = of_weights<kScaling>(call.along_in, group, out, in, row, column);
       put_shared_scale(to);
-      quantise_rows_of<kScaling>(to, strips, of_tile);
+      quantize_rows_of<kScaling>(to, strips, of_tile);
     }
     if (call.along_out.codes != nullptr) {
       const Destination to = of_weights<kScaling>(call.along_out, group, in, out, column, row);
       put_shared_scale(to);
       share(strips, tile);
-      quantise_columns_of<kScaling>(to, tile, codes, of_tile);
+      quantize_columns_of<kScaling>(to, tile, codes, of_tile);
       __syncthreads();
     }
   }
 }
 
-const Kernel<QuantiseRows> kRows[][kTypes] = {
-    {quantise_rows<Scaling::Block, Bf16>, quantise_rows<Scaling::Block, Fp16>,
-     quantise_rows<Scaling::Block, float>},
-    {quantise_rows<Scaling::Mxfp8, Bf16>, quantise_rows<Scaling::Mxfp8, Fp16>,
-     quantise_rows<Scaling::Mxfp8, float>}};
-const Kernel<QuantiseWeights> kWeights[][kTypes] = {
-    {quantise_weights<Scaling::Block, Bf16>, quantise_weights<Scaling::Block, Fp16>,
-     quantise_weights<Scaling::Block, float>},
-    {quantise_weights<Scaling::Mxfp8, Bf16>, quantise_weights<Scaling::Mxfp8, Fp16>,
-     quantise_weights<Scaling::Mxfp8, float>}};
+const Kernel<QuantizeRows> kRows[][kTypes] = {
+    {quantize_rows<Scaling::Block, Bf16>, quantize_rows<Scaling::Block, Fp16>,
+     quantize_rows<Scaling::Block, float>},
+    {quantize_rows<Scaling::Mxfp8, Bf16>, quantize_rows<Scaling::Mxfp8, Fp16>,
+     quantize_rows<Scaling::Mxfp8, float>}};
+const Kernel<QuantizeWeights> kWeights[][kTypes] = {
+    {quantize_weights<Scaling::Block, Bf16>, quantize_weights<Scaling::Block, Fp16>,
+     quantize_weights<Scaling::Block, float>},
+    {quantize_weights<Scaling::Mxfp8, Bf16>, quantize_weights<Scaling::Mxfp8, Fp16>,
+     quantize_weights<Scaling::Mxfp8, float>}};
 
 template <typename C>
 Launch<C> launch_tiles(const Kernel<C> (&kernels)[kTypes], const C& call, std::int64_t tiles) {
@@ -395,21 +395,21 @@ Launch<C> launch_tiles(const Kernel<C> (&kernels)[kTypes], const C& call, std::i
 
 }  // namespace
 
-Launch<QuantiseRows> launch_of(const QuantiseRows& call) {
+Launch<QuantizeRows> launch_of(const QuantizeRows& call) {
   const std::int64_t tiles =
       run::depth_of(call.rows) / kSide * run::whole_blocks(call.columns, kSide);
   return launch_tiles(kRows[static_cast<std::size_t>(call.scaling)], call, tiles);
 }
-Kernels<QuantiseRows> kernels_of(std::type_identity<QuantiseRows>) {
+Kernels<QuantizeRows> kernels_of(std::type_identity<QuantizeRows>) {
   return {kRows[0], 2 * kTypes};
 }
 
-Launch<QuantiseWeights> launch_of(const QuantiseWeights& call) {
+Launch<QuantizeWeights> launch_of(const QuantizeWeights& call) {
   const std::int64_t tiles =
       call.groups * run::whole_blocks(call.in, kSide) * run::whole_blocks(call.out, kSide);
   return launch_tiles(kWeights[static_cast<std::size_t>(call.scaling)], call, tiles);
 }
-Kernels<QuantiseWeights> kernels_of(std::type_identity<QuantiseWeights>) {
+Kernels<QuantizeWeights> kernels_of(std::type_identity<QuantizeWeights>) {
   return {kWeights[0], 2 * kTypes};
 }
 

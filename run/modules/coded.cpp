@@ -1,0 +1,141 @@
+#include "run/modules/coded.h"
+
+#include "run/modules/module.h"
+
+namespace capo::run {
+
+namespace {
+
+// The depth of the rows of a layer, whatever the sizes of its groups are.
+std::int64_t most_depth(const LayerShape& shape) {
+  const std::int64_t blocks = shape.grouped ? shape.tokens / kGroupDepth + shape.groups
+                                            : whole_blocks(shape.tokens, kGroupDepth);
+  return blocks * kGroupDepth;
+}
+
+Codes take(Sections& sections, const LayerShape& shape, std::int64_t count, std::int64_t depth) {
+  auto* codes = sections.numbers<std::uint8_t>(count * depth);
+  return {.codes = codes, .scales = sections.take(bytes_of_scales(*shape.scaling, count, depth))};
+}
+
+// Codes from a vector on, or from a depth on, of which all of one tensor lie together.
+Codes from(const Codes& codes, std::int64_t code, std::int64_t scale_byte) {
+  if (codes.codes == nullptr) return {};
+  return {.codes = codes.codes + code,
+          .scales = static_cast<std::byte*>(codes.scales) + scale_byte};
+}
+
+Codes of_part(const Codes& along_columns, const LayerShape& shape, std::int64_t columns,
+              const RowPart& part) {
+  return from(along_columns, part.from * columns,
+              bytes_of_scales(*shape.scaling, part.from, columns));
+}
+
+// A part whose depths begin at so many.
+Codes of_depth(const Codes& along_rows, const LayerShape& shape, std::int64_t columns,
+               std::int64_t depth) {
+  return from(along_rows, depth * columns, bytes_of_scales(*shape.scaling, columns, depth));
+}
+
+Codes of_group(const Codes& w, const LayerShape& shape, std::int64_t count, std::int64_t depth,
+               std::int64_t group) {
+  const std::int64_t width = block_width(*shape.scaling);
+  return from(w, group * count * depth,
+              group * bytes_of_scales(*shape.scaling, count, depth, width));
+}
+
+// Calls visit(part, the depth that it begins at).
+template <typename Visit>
+void for_each_depth(const RowLaunches& rows, Visit visit) {
+  std::int64_t depth = 0;
+  for (const RowPart& part : rows.parts()) {
+    visit(part, depth);
+    depth += depth_of(part.rows);
+  }
+}
+
+}  // namespace
+
+Codes take_along_columns(Sections& sections, const LayerShape& shape, std::int64_t columns) {
+  return take(sections, shape, shape.tokens, columns);
+}
+
+Codes take_along_rows(Sections& sections, const LayerShape& shape, std::int64_t columns) {
+  return take(sections, shape, columns, most_depth(shape));
+}
+
+std::int64_t coded_gradient_bytes(const LayerShape& shape) {
+  Sections sections(nullptr);
+  static_cast<void>(take_along_rows(sections, shape, output_columns(shape)));
+  return sections.taken();
+}
+
+Codes coded_gradient(const LayerShape& shape, std::byte* at) {
+  Sections sections(at);
+  return take_along_rows(sections, shape, output_columns(shape));
+}
+
+void CodedLaunches::quantize(std::byte* x, std::int64_t columns, const Codes& along_columns,
+                             const Codes& along_rows) const {
+  for_each_depth(rows_, [&](const RowPart& part, std::int64_t depth) {
+    launch_(QuantizeRows{.scaling = *shape_.scaling,
+                         .type = shape_.type,
+                         .rows = part.rows,
+                         .columns = columns,
+                         .x = x + part.from * columns * bytes_of(shape_.type),
+                         .along_columns = of_part(along_columns, shape_, columns, part),
+                         .along_rows = of_depth(along_rows, shape_, columns, depth)});
+  });
+}
+
+ScaledProduct CodedLaunches::product(const CodedSize& size, GroupedProduct::Kind kind,
+                                     const RowPart& part) const {
+  return {.kind = kind,
+          .scaling = *shape_.scaling,
+          .type = shape_.type,
+          .rows = part.rows,
+          .in = size.in,
+          .out = size.out};
+}
+
+void CodedLaunches::forward(const CodedSize& size, const Codes& x, const CodedWeight& w,
+                            std::byte* y, const Epilogue& epilogue) const {
+  for (const RowPart& part : rows_.parts()) {
+    ScaledProduct call = product(size, GroupedProduct::Kind::Forward, part);
+    // The product that the epilogue belongs to, which finds its part of everything.
+    const GroupedProduct whole =
+        rows_.of_part({.in = size.in, .out = size.out, .x = y, .y = y, .epilogue = epilogue}, part);
+    call.x = of_part(x, shape_, size.in, part);
+    call.w = of_group(w.along_in, shape_, size.out, size.in, part.group);
+    call.result = whole.y;
+    launch_(call);
+    for_each_of_epilogue(whole, [&](const auto& then) { launch_(then); });
+  }
+}
+
+void CodedLaunches::input_gradient(const CodedSize& size, const Codes& dy, const CodedWeight& w,
+                                   std::byte* dx) const {
+  for (const RowPart& part : rows_.parts()) {
+    ScaledProduct call = product(size, GroupedProduct::Kind::InputGradient, part);
+    call.y = of_part(dy, shape_, size.out, part);
+    call.w = of_group(w.along_out, shape_, size.in, size.out, part.group);
+    call.result = dx + part.from * size.in * bytes_of(shape_.type);
+    launch_(call);
+  }
+}
+
+void CodedLaunches::weight_gradient(const CodedSize& size, const Codes& dy, const Codes& x,
+                                    const Target& target) const {
+  if (!target.wanted) return;
+  for_each_depth(rows_, [&](const RowPart& part, std::int64_t depth) {
+    ScaledProduct call = product(size, GroupedProduct::Kind::WeightGradient, part);
+    call.type = target.type;
+    call.write = target.write;
+    call.y = of_depth(dy, shape_, size.out, depth);
+    call.x = of_depth(x, shape_, size.in, depth);
+    call.gradients = target.table + part.group;
+    launch_(call);
+  });
+}
+
+}  // namespace capo::run

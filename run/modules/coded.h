@@ -1,0 +1,69 @@
+// Layers whose products read codes: what they keep, and what they launch where others launch a
+// product.
+//
+//   forward            x -> codes along columns, which the product reads, and along rows, which are
+//                      kept for W
+//   input's gradient   dy -> codes along columns, which the product reads, and along rows, for W
+//   weight gradients   both codes along rows, of a group's own rows
+//
+// So nobody keeps x or dy as they were. Weights were quantized before the step, both ways, as
+// TransformerEngine's are in the first microbatch of one that caches them. A product's bias and
+// SwiGLU are calls of their own behind it.
+//
+// On a split path every group's rows are a tensor of their own, in a part of the same memory that
+// begins where its rows do, and its depths at a multiple of kGroupDepth.
+//
+// It is private to modules/, whose files share it. Tested by
+// tests/run/steps/recipe_runs_test.cpp.
+
+#pragma once
+
+#include "run/modules/launches.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace capo::run {
+
+/// Codes of (tokens, columns) along the columns, and along the rows.
+[[nodiscard]] Codes take_along_columns(Sections& sections, const LayerShape& shape,
+                                       std::int64_t columns);
+[[nodiscard]] Codes take_along_rows(Sections& sections, const LayerShape& shape,
+                                    std::int64_t columns);
+
+/// The codes of the incoming gradient along its rows, which B leaves to W: coded_gradient_bytes()
+/// in the memory of operands.
+[[nodiscard]] Codes coded_gradient(const LayerShape& shape, std::byte* at);
+
+/// The sizes of a product's matrices.
+struct CodedSize {
+  std::int64_t in = 0;
+  std::int64_t out = 0;
+};
+
+class CodedLaunches {
+ public:
+  CodedLaunches(const LayerShape& shape, const LayerSide& side, const Sink& launch)
+      : shape_(shape), rows_(shape, side, launch), launch_(launch) {}
+
+  /// Codes that are null are not made.
+  void quantize(std::byte* x, std::int64_t columns, const Codes& along_columns,
+                const Codes& along_rows) const;
+  void forward(const CodedSize& size, const Codes& x, const CodedWeight& w, std::byte* y,
+               const Epilogue& epilogue) const;
+  void input_gradient(const CodedSize& size, const Codes& dy, const CodedWeight& w,
+                      std::byte* dx) const;
+  void weight_gradient(const CodedSize& size, const Codes& dy, const Codes& x,
+                       const Target& target) const;
+  [[nodiscard]] const RowLaunches& rows() const { return rows_; }
+
+ private:
+  [[nodiscard]] ScaledProduct product(const CodedSize& size, GroupedProduct::Kind kind,
+                                      const RowPart& part) const;
+
+  const LayerShape& shape_;
+  RowLaunches rows_;
+  const Sink& launch_;
+};
+
+}  // namespace capo::run

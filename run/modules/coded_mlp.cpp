@@ -1,0 +1,131 @@
+// Two products of codes with SwiGLU between them: layernorm-mlp and grouped-mlp.
+//
+// The kept memory has five sections, each aligned:
+//   x              codes along rows, for W
+//   middle         (tokens, 2 * ffn), the output of the first product; B turns it into its gradient
+//   active         codes along rows of what the second product reads, for W
+//   middle_codes   codes along rows of the gradient of `middle`, from B to W
+//   room           while F runs: the norm's output or that of SwiGLU, and its codes along columns;
+//                  while B runs: the gradient of SwiGLU's output, codes of each gradient along
+//                  columns, and those of a whole backward's dy along rows
+
+#include "run/engine/engine.h"
+#include "run/modules/coded.h"
+
+#include <algorithm>
+#include <span>
+
+namespace capo::run {
+
+namespace {
+
+struct Kept {
+  Codes x;
+  std::byte* middle = nullptr;
+  Codes active;
+  Codes middle_codes;
+  std::byte* rows = nullptr;  // (tokens, hidden or ffn)
+  Codes hidden_codes;         // along columns, like the next two
+  Codes active_codes;
+  Codes wide_codes;
+  Codes dy;  // along rows, of a whole backward
+  std::int64_t bytes = 0;
+};
+
+Kept kept(const LayerShape& shape, std::byte* begin) {
+  Kept keep;
+  Sections sections(begin);
+  keep.x = take_along_rows(sections, shape, shape.hidden);
+  keep.middle = sections.take(matrix_bytes(shape, 2 * shape.ffn));
+  keep.active = take_along_rows(sections, shape, shape.ffn);
+  keep.middle_codes = take_along_rows(sections, shape, 2 * shape.ffn);
+  keep.rows = sections.take(matrix_bytes(shape, std::max(shape.hidden, shape.ffn)));
+  keep.dy = take_along_rows(sections, shape, shape.hidden);
+  // One of these at a time.
+  Sections of_hidden = sections;
+  keep.hidden_codes = take_along_columns(of_hidden, shape, shape.hidden);
+  Sections of_active = sections;
+  keep.active_codes = take_along_columns(of_active, shape, shape.ffn);
+  Sections of_wide = sections;
+  keep.wide_codes = take_along_columns(of_wide, shape, 2 * shape.ffn);
+  keep.bytes = std::max({of_hidden.taken(), of_active.taken(), of_wide.taken()});
+  return keep;
+}
+
+CodedSize first_size(const LayerShape& shape) {
+  return {.in = shape.hidden, .out = 2 * shape.ffn};
+}
+CodedSize second_size(const LayerShape& shape) {
+  return {.in = shape.ffn, .out = shape.hidden};
+}
+
+std::int64_t kept_bytes(const LayerShape& shape) {
+  return kept(shape, nullptr).bytes;
+}
+
+void forward(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
+             const LayerParameters& parameters, const Sink& launch) {
+  const Kept keep = kept(shape, places.activations);
+  const CodedLaunches coded(shape, side, launch);
+  if (has_norm(shape.kind)) launch_norm(shape, parameters, places.input, keep.rows, launch);
+  coded.quantize(has_norm(shape.kind) ? keep.rows : places.input, shape.hidden, keep.hidden_codes,
+                 keep.x);
+  Epilogue then = coded.rows().with_bias(parameters.first_bias);
+  then.gated = keep.rows;
+  then.probabilities = side.probabilities;
+  coded.forward(first_size(shape), keep.hidden_codes, parameters.first_codes, keep.middle, then);
+  coded.quantize(keep.rows, shape.ffn, keep.active_codes, keep.active);
+  coded.forward(second_size(shape), keep.active_codes, parameters.second_codes, places.output,
+                coded.rows().with_bias(parameters.second_bias));
+}
+
+void launch_weight_gradients(const LayerShape& shape, const Kept& keep, const Codes& dy,
+                             const LayerTargets& targets, const CodedLaunches& coded) {
+  coded.weight_gradient(second_size(shape), dy, keep.active, targets.second);
+  coded.weight_gradient(first_size(shape), keep.middle_codes, keep.x, targets.first);
+}
+
+void weight_gradients(const LayerShape& shape, std::span<const WeightOperands> passes,
+                      const Sink& launch) {
+  for (const WeightOperands& pass : passes) {
+    launch_weight_gradients(shape, kept(shape, pass.places.activations),
+                            coded_gradient(shape, pass.incoming), pass.targets,
+                            CodedLaunches(shape, pass.side, launch));
+  }
+}
+
+void backward(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
+              const LayerParameters& parameters, const LayerTargets& targets, const Sink& launch) {
+  const Kept keep = kept(shape, places.activations);
+  const CodedLaunches coded(shape, side, launch);
+  coded.rows().bias_gradient(targets.second_bias, places.grad_output, shape.hidden);
+  const Codes dy = places.operands == nullptr ? keep.dy : coded_gradient(shape, places.operands);
+  coded.quantize(places.grad_output, shape.hidden, keep.hidden_codes, dy);
+  coded.input_gradient(second_size(shape), keep.hidden_codes, parameters.second_codes, keep.rows);
+  launch(SwiGluGradient{.type = shape.type,
+                        .rows = coded.rows().all_rows(),
+                        .columns = shape.ffn,
+                        .x = keep.middle,
+                        .probabilities = side.probabilities,
+                        .dy = keep.rows,
+                        .dx = keep.middle,
+                        .dprobabilities = side.grad_probabilities});
+  coded.rows().bias_gradient(targets.first_bias, keep.middle, 2 * shape.ffn);
+  coded.quantize(keep.middle, 2 * shape.ffn, keep.wide_codes, keep.middle_codes);
+  launch_weight_gradients(shape, keep, dy, targets, coded);
+  if (!shape.needs_grad_input && !has_norm(shape.kind)) return;
+  coded.input_gradient(first_size(shape), keep.wide_codes, parameters.first_codes,
+                       places.grad_input);
+  if (has_norm(shape.kind)) {
+    launch_norm_backward(shape, parameters, targets, places.input, places.grad_input, launch);
+  }
+}
+
+}  // namespace
+
+const Launches kCodedMlp{.kept_bytes = kept_bytes,
+                         .forward = forward,
+                         .backward = backward,
+                         .weight_gradients = weight_gradients};
+
+}  // namespace capo::run

@@ -1,0 +1,234 @@
+// Layers whose products read codes, run: every published schedule of up to four ranks under both
+// recipes; sizes that end in the middle of blocks; what a split path and one call of several
+// microbatches launch; wrong kernels, which float64 sees; and what is refused.
+
+#include "core/order/fuse_weights.h"
+#include "tests/run/labelled_engine.h"
+#include "tests/run/published.h"
+#include "tests/run/running.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace capo::run {
+namespace {
+
+constexpr std::array kRecipes{Recipe::Block, Recipe::Mxfp8};
+constexpr std::array kCodedKinds{ModuleKind::Linear,          ModuleKind::LayerNormLinear,
+                                 ModuleKind::LayerNormMlp,    ModuleKind::GroupedLinear,
+                                 ModuleKind::GroupedLinearOp, ModuleKind::GroupedMlp,
+                                 ModuleKind::BasicLinearOp};
+
+Module coded(ModuleKind kind, Recipe recipe) {
+  Module module = small(kind);
+  module.recipe = recipe;
+  return module;
+}
+
+// Rows of a group, columns and tokens all end in the middle of blocks of 128 and of 32.
+Module wide(ModuleKind kind, Recipe recipe) {
+  Module module = coded(kind, recipe);
+  module.shape.tokens = 300;
+  module.shape.hidden = 136;
+  module.shape.ffn = 72;
+  if (kind != ModuleKind::LayerNormMlp && kind != ModuleKind::GroupedMlp) {
+    module.shape.ffn = module.shape.hidden;  // so that layers follow each other
+  }
+  if (is_grouped(kind)) module.shape.groups = 3;
+  return module;
+}
+
+std::string words(const Module& module) {
+  return fmt::format("{}, {}", name_of(*module.kind), name_of(recipe_of(module)));
+}
+
+void expect_coded_right(const RunReport& report) {
+  EXPECT_TRUE(report.bit_equal);
+  EXPECT_TRUE(report.within_bounds) << report.worst_relative_error;
+  EXPECT_EQ(report.bytes.planned, report.bytes.allocated);
+}
+
+TEST(RecipeRuns, EveryScheduleOfFourRanksIsEqualToEager) {
+  std::size_t schedules = 0;
+  Sample turns;
+  for (const std::string& name : published_names()) {
+    for (const std::int32_t chunks : {1, 2}) {
+      auto schedule = published({.name = name, .ranks = 4, .microbatches = 8, .chunks = chunks});
+      if (!schedule) continue;
+      ++schedules;
+      for (const Recipe recipe : kRecipes) {
+        if (!turns.takes_next()) continue;
+        const ModuleKind kind = kCodedKinds[schedules % kCodedKinds.size()];
+        const Module module = coded(kind, recipe);
+        SCOPED_TRACE(name + ", " + words(module));
+        const VerifiedPlan plan =
+            verified({.form = Form::OrderFile, .schedule = *schedule}, every_layer(module));
+        for (const Granularity graphs : kGranularities) {
+          expect_coded_right(report_of(plan, {.graphs = graphs, .replays = 3}));
+        }
+      }
+      break;
+    }
+  }
+  EXPECT_EQ(schedules, published_names().size());
+}
+
+TEST(RecipeRuns, EveryKindIsRightWhereBlocksEndAnywhere) {
+  for (const char* name : {"1f1b", "zb-h1"}) {
+    for (const ModuleKind kind : kCodedKinds) {
+      for (const Recipe recipe : kRecipes) {
+        for (const DataType type : {DataType::Bf16, DataType::Fp16}) {
+          Module module = wide(kind, recipe);
+          module.dtype = type;
+          module.flags.bias = type == DataType::Fp16;
+          module.flags.fuse_wgrad_accumulation = type == DataType::Bf16;
+          module.flags.grad_added_to_main_grad = type == DataType::Bf16;
+          if (is_grouped(kind) && type == DataType::Fp16) module.splits = Splits::Input;
+          SCOPED_TRACE(fmt::format("{}, {}, {}", name, words(module), name_of(type)));
+          const VerifiedPlan plan = verified(
+              {.form = Form::OrderFile,
+               .schedule = published({.name = name, .ranks = 2, .microbatches = 2}).value()},
+              every_layer(module));
+          expect_coded_right(report_of(plan, {.replays = 2}));
+        }
+      }
+    }
+  }
+}
+
+Input delayed_order(const std::string& weights) {
+  return typed("capo 1\nranks 1\nmicrobatches 2\nplacement chain\nrank 0: F1.0 F1.1 B1.0 B1.1 " +
+               weights + "\n");
+}
+
+TEST(RecipeRuns, SplitPathsMultiplyGroupByGroup) {
+  for (const ModuleKind kind :
+       {ModuleKind::GroupedLinear, ModuleKind::GroupedLinearOp, ModuleKind::GroupedMlp}) {
+    for (const Recipe recipe : kRecipes) {
+      Module module = wide(kind, recipe);
+      module.splits = Splits::Host;
+      SCOPED_TRACE(words(module));
+      expect_coded_right(report_of(admitted(delayed_order("W1.0 W1.1"), every_layer(module)),
+                                   {.replays = 2, .sizes = SizeKind::Balanced}));
+    }
+  }
+}
+
+TEST(RecipeRuns, OneCallOfSeveralMicrobatchesAddsThemOneByOne) {
+  for (const ModuleKind kind : kCodedKinds) {
+    const Module module = coded(kind, Recipe::Block);
+    SCOPED_TRACE(words(module));
+    Input input = delayed_order("W1.0 W1.1");
+    EXPECT_GT(fuse_weights(input.schedule, 2).calls, 0u);
+    expect_coded_right(report_of(verified(std::move(input), every_layer(module)), {.replays = 2}));
+  }
+}
+
+// What reads codes is no victim of whoever overwrites the tensors.
+TEST(RecipeRuns, WeightGradientsReadNeitherTheInputNorTheGradient) {
+  const CheckOptions options = every_layer(coded(ModuleKind::Linear, Recipe::Mxfp8));
+  const VerifiedPlan plan = verified(delayed_order("W1.0 W1.1"), options);
+  LabelledEngine engine(test_engine());
+  static_cast<void>(report_on(engine, plan, {.replays = 1}));
+  std::size_t products = 0;
+  for (GraphId graph = 0; graph < 6; ++graph) {
+    for (const CapturedLaunch& launched : engine.launches(graph)) {
+      if (!launched.label.starts_with("W")) continue;
+      EXPECT_TRUE(std::holds_alternative<ScaledProduct>(launched.call)) << launched.label;
+      ++products;
+    }
+  }
+  EXPECT_EQ(products, 2u);
+}
+
+// --- wrong kernels -------------------------------------------------------------------------------
+
+class FaultyCodes final : public LabelledEngine {
+ public:
+  using Fault = std::function<void(Call&)>;
+  explicit FaultyCodes(Fault fault) : LabelledEngine(test_engine()), fault_(std::move(fault)) {}
+
+  void launch(StreamId stream, const Call& call) override {
+    Call changed = call;
+    fault_(changed);
+    LabelledEngine::launch(stream, changed);
+  }
+
+ private:
+  Fault fault_;
+};
+
+template <typename Of, typename Change>
+void expect_coded_beyond(ModuleKind kind, Recipe recipe, std::string_view part, Change change) {
+  FaultyCodes engine([change](Call& call) {
+    if (auto* of = std::get_if<Of>(&call)) change(*of);
+  });
+  const VerifiedPlan plan = verified(delayed_order("W1.0 W1.1"), every_layer(wide(kind, recipe)));
+  const RunReport report = report_on(engine, plan, {.replays = 1});
+  EXPECT_FALSE(report.within_bounds);
+  EXPECT_TRUE(
+      std::any_of(report.beyond.begin(), report.beyond.end(),
+                  [&](const BeyondBound& one) { return one.name.find(part) != std::string::npos; }))
+      << part << ", but " << (report.beyond.empty() ? "nothing" : report.beyond[0].name);
+}
+
+TEST(RecipeRuns, ScalesOfAnotherRowAreSeen) {
+  expect_coded_beyond<ScaledProduct>(ModuleKind::LayerNormMlp, Recipe::Mxfp8, "weight",
+                                     [](ScaledProduct& call) {
+                                       if (call.kind != GroupedProduct::Kind::Forward) return;
+                                       call.x.scales = static_cast<std::byte*>(call.x.scales) + 1;
+                                     });
+}
+
+TEST(RecipeRuns, BlocksOfAnotherDepthAreSeen) {
+  expect_coded_beyond<QuantizeRows>(ModuleKind::Linear, Recipe::Block, "weight",
+                                    [](QuantizeRows& call) { call.along_rows.codes += 1; });
+}
+
+TEST(RecipeRuns, WeightsOfAnotherGroupAreSeen) {
+  expect_coded_beyond<ScaledProduct>(ModuleKind::GroupedLinear, Recipe::Block, "input of chunk 1",
+                                     [](ScaledProduct& call) {
+                                       if (call.kind != GroupedProduct::Kind::InputGradient) return;
+                                       call.w.codes += call.in * call.out;
+                                     });
+}
+
+// --- what is refused -----------------------------------------------------------------------------
+
+TEST(RecipeRuns, ASampleOfFloat64IsRefused) {
+  const VerifiedPlan plan =
+      verified(typed("[1, -1]"), every_layer(coded(ModuleKind::Linear, Recipe::Block)));
+  const auto report = attempt(plan, {.float64 = Float64::Sampled, .float64_samples = 3});
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().message,
+            "a layer whose products read codes is compared with float64 as a whole or not at all: "
+            "leave it out (--float64 none) or compare all of a step (--float64 first)");
+}
+
+TEST(RecipeRuns, APlanThatAliasesTheirOperandsIsRefused) {
+  CheckOptions options = every_layer(coded(ModuleKind::Linear, Recipe::Block));
+  options.plan.aliases = Aliases{.input = false, .grad_output = true};
+  const auto gradient = attempt(verified(typed("[1, -1]"), options), {});
+  ASSERT_FALSE(gradient);
+  EXPECT_NE(gradient.error().message.find("no alias of the incoming gradient"), std::string::npos)
+      << gradient.error().message;
+  options.plan.aliases = Aliases{.input = true, .grad_output = false};
+  const auto input = attempt(verified(typed("[1, -1]"), options), {});
+  ASSERT_FALSE(input);
+  EXPECT_NE(input.error().message.find("no alias of its input"), std::string::npos)
+      << input.error().message;
+}
+
+}  // namespace
+}  // namespace capo::run
