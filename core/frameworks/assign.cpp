@@ -1,17 +1,21 @@
 #include "core/frameworks/assign.h"
 
+#include "core/base/in_parallel.h"
 #include "core/frameworks/megatron/local_graphs.h"
 #include "core/frameworks/te/reuse.h"
 #include "core/plan/safe_plan.h"
 
 #include <algorithm>
 #include <numeric>
+#include <thread>
+#include <utility>
 
 namespace capo {
 
 void run_course(const BufferTable& table, const Course& course, CourseVisitor& visitor) {
   if (course.swept) {
-    run_swept(table, *course.map, *course.swept, *course.delay, visitor);
+    for (std::size_t r = 0; r < course.swept->ranks(); ++r)
+      course.swept->run(table, static_cast<std::int32_t>(r), visitor);
   } else if (course.graph == nullptr) {
     run_orders(table, *course.map, course.work, visitor);
   } else {
@@ -21,10 +25,28 @@ void run_course(const BufferTable& table, const Course& course, CourseVisitor& v
 
 namespace {
 
+// Ranks of a sweep are looked at on all processors, if that is worth the threads.
+template <typename Visit>
+void for_each_rank(const BufferTable& table, Visit visit) {
+  constexpr std::size_t kFewBuffers = 1'000'000;
+  const unsigned all = std::max(std::thread::hardware_concurrency(), 1U);
+  const auto threads = std::min<std::size_t>(table.all() < kFewBuffers ? 1 : all, table.ranks());
+  in_parallel(table.ranks(), static_cast<unsigned>(std::max<std::size_t>(threads, 1)),
+              [&](std::size_t rank) { visit(static_cast<std::int32_t>(rank)); });
+}
+
+// Gives each rank what capo's own plan gives it.
+void run_safely(const BufferTable& table, const Course& capture, SafePlanner& planner) {
+  if (!capture.swept) run_course(table, capture, planner);
+  for_each_rank(table, [&](std::int32_t rank) {
+    if (capture.swept) capture.swept->run(table, rank, planner);
+    planner.lay_out(rank);
+  });
+}
+
 void plan_safely(const BufferTable& table, const Course& capture, Plan& plan) {
   SafePlanner safe(table, *capture.map, plan.address);
-  run_course(table, capture, safe);
-  safe.lay_out_all();
+  run_safely(table, capture, safe);
   plan.ranks = safe.memory();
 }
 
@@ -58,7 +80,7 @@ void add_under_every_plan(const BufferTable& table, const Course& capture,
                           std::vector<RankMemory>& memory) {
   std::vector<std::int64_t> nowhere(table.all(), kNowhere);
   SafePlanner safe(table, *capture.map, nowhere);
-  run_course(table, capture, safe);
+  run_safely(table, capture, safe);
   for (std::size_t r = 0; r < memory.size(); ++r) {
     memory[r].lower_bound = safe.memory()[r].lower_bound;
     memory[r].transfers = safe.memory()[r].transfers;
@@ -90,10 +112,60 @@ Plan assign(const BufferTable& table, const Course& capture, PlanKind kind, Gran
   return plan;
 }
 
+namespace {
+
+// Tells each rank's finder what happens to that rank.
+class Finders final : public CourseVisitor {
+ public:
+  Finders(const BufferTable& table, const Plan& plan) {
+    finders_.reserve(table.ranks());
+    for (std::size_t r = 0; r < table.ranks(); ++r)
+      finders_.emplace_back(table, plan, static_cast<std::int32_t>(r), found);
+  }
+
+  void work(std::int32_t rank, const Work& work, BufferId fed_by, const Clock& clock) override {
+    of(rank).work(rank, work, fed_by, clock);
+  }
+  void sent(const Sending& sending, const Clock& clock) override {
+    of(sending.rank).sent(sending, clock);
+  }
+  void receiving(const Receiving& receiving, const Clock& clock) override {
+    of(receiving.rank).receiving(receiving, clock);
+  }
+
+  std::vector<Hazard> found;
+
+ private:
+  [[nodiscard]] HazardFinder& of(std::int32_t rank) { return finders_[RankId(rank).index()]; }
+
+  std::vector<HazardFinder> finders_;
+};
+
+std::vector<Hazard> judge_rank_by_rank(const BufferTable& table, const SweptCourse& replay,
+                                       const Plan& plan) {
+  std::vector<std::vector<Hazard>> found(table.ranks());
+  for_each_rank(table, [&](std::int32_t rank) {
+    HazardFinder finder(table, plan, rank, found[RankId(rank).index()]);
+    replay.run(table, rank, finder);
+  });
+  std::size_t count = 0;
+  for (const auto& of_rank : found) count += of_rank.size();
+  std::vector<Hazard> all;
+  all.reserve(count);
+  for (auto& of_rank : found) {
+    all.insert(all.end(), of_rank.begin(), of_rank.end());
+    of_rank = {};
+  }
+  return all;
+}
+
+}  // namespace
+
 std::vector<Hazard> judge(const BufferTable& table, const Course& replay, const Plan& plan) {
-  HazardFinder finder(table, plan);
-  run_course(table, replay, finder);
-  return std::move(finder.hazards);
+  if (replay.swept) return judge_rank_by_rank(table, *replay.swept, plan);
+  Finders finders(table, plan);
+  run_course(table, replay, finders);
+  return std::move(finders.found);
 }
 
 }  // namespace capo

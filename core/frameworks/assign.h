@@ -18,7 +18,7 @@
 #include "core/plan/swept_course.h"
 
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <vector>
 
 namespace capo {
@@ -29,9 +29,9 @@ struct Course {
   const StageMap* map = nullptr;
   const std::vector<std::vector<Delay>>* delay = nullptr;  ///< by rank and chunk
   std::vector<std::vector<Work>> work;                     ///< by rank, in the order of launch
-  const TaskGraph* graph = nullptr;     ///< null: every rank is one stream, unless it is swept
-  const Lowered* lowered = nullptr;     ///< null exactly if `graph` is
-  std::optional<SweptTransfers> swept;  ///< nullopt if there is a graph
+  const TaskGraph* graph = nullptr;          ///< null: every rank is one stream, unless it is swept
+  const Lowered* lowered = nullptr;          ///< null exactly if `graph` is
+  std::shared_ptr<const SweptCourse> swept;  ///< null if there is a graph
 };
 
 void run_course(const BufferTable& table, const Course& course, CourseVisitor& visitor);
@@ -51,6 +51,7 @@ enum class LowerBounds : std::uint8_t { With, Without };
 void add_under_every_plan(const BufferTable& table, const Course& capture,
                           std::vector<RankMemory>& memory);
 
+/// They stand in the order in which the course meets them; a sweep meets them rank by rank.
 [[nodiscard]] std::vector<Hazard> judge(const BufferTable& table, const Course& replay,
                                         const Plan& plan);
 

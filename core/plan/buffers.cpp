@@ -213,6 +213,14 @@ bool BufferTable::within_addresses(const Rank& rank) const {
          });
 }
 
+RankBuffers BufferTable::of_rank(std::int32_t rank) const {
+  const std::size_t times = as_index(microbatches_);
+  return {.graphs = of(rank).base,
+          .receives = of(rank).receives,
+          .graphs_count = of(rank).facts.size() * kBufferKinds * times,
+          .receives_count = chunks(rank) * kReceives * times};
+}
+
 const BufferTable::Rank& BufferTable::rank_of(BufferId id) const {
   const auto after = std::upper_bound(ranks_.begin(), ranks_.end(), id,
                                       [](BufferId of, const Rank& rank) { return of < rank.base; });

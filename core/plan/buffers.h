@@ -60,6 +60,22 @@ constexpr bool is_received(BufferKind kind) {
   return kind == BufferKind::ReceivedActivation || kind == BufferKind::ReceivedGradient;
 }
 
+/// The buffers of one rank, numbered among themselves: those of its graphs, and behind them those
+/// of its receives.
+struct RankBuffers {
+  BufferId graphs = 0;  ///< the first of either kind
+  BufferId receives = 0;
+  std::size_t graphs_count = 0;
+  std::size_t receives_count = 0;
+
+  [[nodiscard]] std::size_t size() const { return graphs_count + receives_count; }
+  /// Precondition: the buffer is one of the rank's.
+  [[nodiscard]] std::size_t number_of(BufferId buffer) const {
+    const std::size_t among_graphs = std::size_t{buffer} - graphs;
+    return among_graphs < graphs_count ? among_graphs : graphs_count + (buffer - receives);
+  }
+};
+
 class BufferTable {
  public:
   /// The buffers of a chunk's receives for each microbatch: an activation and a gradient.
@@ -103,6 +119,7 @@ class BufferTable {
     return of(rank).receives + static_cast<BufferId>(cell * kReceives) +
            (kind == BufferKind::ReceivedGradient ? 1 : 0);
   }
+  [[nodiscard]] RankBuffers of_rank(std::int32_t rank) const;
   [[nodiscard]] Buffer at(BufferId id) const;
   /// The size of at(id).
   [[nodiscard]] std::int64_t bytes(BufferId id) const;

@@ -8,29 +8,31 @@
 
 namespace capo {
 
-HazardFinder::HazardFinder(const BufferTable& table, const Plan& plan)
+namespace {
+
+bool any_is_somewhere(const Plan& plan, BufferId first, std::size_t count) {
+  const auto from = std::min<std::size_t>(first, plan.address.size());
+  const auto end = std::min(from + count, plan.address.size());
+  return std::any_of(plan.address.begin() + static_cast<std::ptrdiff_t>(from),
+                     plan.address.begin() + static_cast<std::ptrdiff_t>(end),
+                     [](std::int64_t address) { return address != kNowhere; });
+}
+
+}  // namespace
+
+HazardFinder::HazardFinder(const BufferTable& table, const Plan& plan, std::int32_t rank,
+                           std::vector<Hazard>& found)
     : table_(table),
       plan_(plan),
-      has_receives_(std::any_of(
-          plan.address.begin() +
-              static_cast<std::ptrdiff_t>(std::min(plan.address.size(), table.size())),
-          plan.address.end(), [](std::int64_t address) { return address != kNowhere; })),
-      states_(table.all() * (plan.made.empty() ? 1 : 2)),
-      held_(table.ranks()),
-      units_(table.sized() ? 0 : table.ranks()),
-      handed_on_(table.ranks(), kNoBuffer) {
+      rank_(rank),
+      buffers_(table.of_rank(rank)),
+      found_(found),
+      has_receives_(any_is_somewhere(plan, buffers_.receives, buffers_.receives_count)),
+      states_(buffers_.size() * (plan.made.empty() ? 1 : 2)) {
+  if (!table.sized()) units_.most = buffers_.size();
   // A microbatch of a chunk is two or three pieces of work, two sends and two receives.
   constexpr std::size_t kEvents = 7;
-  std::size_t chunks = 0;
-  for (std::size_t r = 0; r < table.ranks(); ++r) {
-    const auto rank = static_cast<std::int32_t>(r);
-    chunks += table.chunks(rank);
-    if (units_.empty()) continue;
-    units_[r].most =
-        (table.facts_of(rank).size() * kBufferKinds + table.chunks(rank) * BufferTable::kReceives) *
-        as_index(table.microbatches());
-  }
-  events_.reserve(chunks * as_index(table.microbatches()) * kEvents);
+  events_.reserve(table.chunks(rank) * as_index(table.microbatches()) * kEvents);
 }
 
 HazardFinder::EventId HazardFinder::note(const MemoryUser& user, Point point, Point received) {
@@ -38,83 +40,79 @@ HazardFinder::EventId HazardFinder::note(const MemoryUser& user, Point point, Po
   return static_cast<EventId>(events_.size() - 1);
 }
 
-void HazardFinder::found(BufferId victim, BufferId taker, EventId writer, EventId reader, bool race,
-                         bool window) {
+void HazardFinder::add(BufferId victim, BufferId taker, EventId writer, EventId reader, bool race,
+                       bool window) {
   if (victim >= table_.all()) victim -= static_cast<BufferId>(table_.all());
   // A piece of work reads a tensor as often as it is somebody's buffer.
   const auto same = [&](const Hazard& hazard) {
     return hazard.reader == events_[reader].user && hazard.writer == events_[writer].user &&
            hazard.victim == table_.at(victim);
   };
-  const auto of_this_work = hazards.begin() + static_cast<std::ptrdiff_t>(found_before_);
-  if (!plan_.tensor.empty() && std::any_of(of_this_work, hazards.end(), same)) return;
-  hazards.push_back({.victim = table_.at(victim),
-                     .taker = taker,
-                     .writer = events_[writer].user,
-                     .reader = events_[reader].user,
-                     .race = race,
-                     .window = window});
+  const auto of_this_work = found_.begin() + static_cast<std::ptrdiff_t>(found_before_);
+  if (!plan_.tensor.empty() && std::any_of(of_this_work, found_.end(), same)) return;
+  found_.push_back({.victim = table_.at(victim),
+                    .taker = taker,
+                    .writer = events_[writer].user,
+                    .reader = events_[reader].user,
+                    .race = race,
+                    .window = window});
 }
 
-void HazardFinder::write(std::int32_t rank, BufferId buffer, std::int64_t bytes, EventId event,
-                         const Clock& clock) {
+void HazardFinder::write(BufferId buffer, std::int64_t bytes, EventId event, const Clock& clock) {
   const std::int64_t begin = plan_.at(buffer);
   if (begin == kNowhere) return;
   const std::int64_t made = plan_.made_at(buffer);
   const State written{.taken_by = kNone, .last_use = event, .taker = kNoBuffer, .raced = kNone};
   if (made != kNowhere) {
-    claim(rank, {made, made + bytes}, buffer, made_of(buffer), event, clock);
-    states_[made_of(buffer)] = written;
+    claim({made, made + bytes}, buffer, made_of(buffer), event, clock);
+    state_of(made_of(buffer)) = written;
   }
-  claim(rank, {begin, begin + bytes}, buffer, buffer, event, clock);
-  states_[buffer] = written;
+  claim({begin, begin + bytes}, buffer, buffer, event, clock);
+  state_of(buffer) = written;
 }
 
 // The taker writes a range, which is the owner's from now on.
-void HazardFinder::claim(std::int32_t rank, Range range, BufferId taker, BufferId owner,
-                         EventId event, const Clock& clock) {
+void HazardFinder::claim(Range range, BufferId taker, BufferId owner, EventId event,
+                         const Clock& clock) {
   const auto [begin, end] = range;
   if (end == begin) return;  // an empty range takes nothing over
-  if (BufferId* unit = unit_at(rank, begin)) {
+  if (BufferId* unit = unit_at(begin)) {
     if (*unit != kNoBuffer) take_over(*unit, taker, event, clock);
     *unit = owner;
     return;
   }
-  auto& held = held_[RankId(rank).index()];
-  auto at = held.lower_bound(begin);
-  if (at != held.begin() && std::prev(at)->second.end > begin) --at;
-  const bool slot_alike = at != held.end() && at->first == begin && at->second.end == end;
+  auto at = held_.lower_bound(begin);
+  if (at != held_.begin() && std::prev(at)->second.end > begin) --at;
+  const bool slot_alike = at != held_.end() && at->first == begin && at->second.end == end;
   if (slot_alike) {
     take_over(at->second.owner, taker, event, clock);
     at->second.owner = owner;
     return;
   }
-  while (at != held.end() && at->first < end) {
+  while (at != held_.end() && at->first < end) {
     const auto [from, loser] = *at;
     take_over(loser.owner, taker, event, clock);
-    at = held.erase(at);
-    if (from < begin) held.emplace(from, Held{.owner = loser.owner, .end = begin});
+    at = held_.erase(at);
+    if (from < begin) held_.emplace(from, Held{.owner = loser.owner, .end = begin});
     if (loser.end > end) {
-      held.emplace(end, loser);
+      held_.emplace(end, loser);
       break;
     }
   }
-  held.emplace(begin, Held{.owner = owner, .end = end});
+  held_.emplace(begin, Held{.owner = owner, .end = end});
 }
 
-BufferId* HazardFinder::unit_at(std::int32_t rank, std::int64_t address) {
-  if (units_.empty()) return nullptr;
-  Units& units = units_[RankId(rank).index()];
+BufferId* HazardFinder::unit_at(std::int64_t address) {
   const auto offset = static_cast<std::size_t>(offset_of(address));
-  if (offset >= units.most) return nullptr;
-  std::vector<BufferId>& owners = units.owners[static_cast<std::size_t>(region_of(address))];
+  if (offset >= units_.most) return nullptr;
+  std::vector<BufferId>& owners = units_.owners[static_cast<std::size_t>(region_of(address))];
   constexpr std::size_t kFirst = 16;
   if (offset >= owners.size()) owners.resize(std::max(2 * offset, kFirst), kNoBuffer);
   return &owners[offset];
 }
 
 void HazardFinder::take_over(BufferId loser, BufferId taker, EventId event, const Clock& clock) {
-  State& state = states_[loser];
+  State& state = state_of(loser);
   // Somebody who takes over what is left of it is no second hazard for the same reader.
   if (state.taken_by == kNone) {
     state.taken_by = event;
@@ -125,17 +123,17 @@ void HazardFinder::take_over(BufferId loser, BufferId taker, EventId event, cons
   const bool same = events_[state.last_use].user == events_[event].user;
   if (!same && !over(state.last_use, clock)) {
     state.raced = state.last_use;
-    found(loser, taker, event, state.last_use, true, false);
+    add(loser, taker, event, state.last_use, true, false);
   }
 }
 
 void HazardFinder::read(BufferId buffer, EventId event, const Clock& clock, bool window) {
   if (plan_.at(buffer) == kNowhere) return;
-  State& state = states_[buffer];
+  State& state = state_of(buffer);
   if (state.taken_by != kNone) {
     const bool same = events_[state.taken_by].user == events_[event].user;
     const bool ordered = window || same || over(state.taken_by, clock);
-    found(buffer, state.taker, state.taken_by, event, !ordered, window);
+    add(buffer, state.taker, state.taken_by, event, !ordered, window);
   }
   state.last_use = event;
 }
@@ -143,8 +141,7 @@ void HazardFinder::read(BufferId buffer, EventId event, const Clock& clock, bool
 void HazardFinder::work(std::int32_t rank, const Work& work, BufferId fed_by, const Clock& clock) {
   const MemoryUser user{.rank = rank, .entry = work.entry, .kind = work.kind};
   const EventId event = note(user, clock.now(), clock.now());
-  found_before_ = hazards.size();
-  BufferId& handed_on = handed_on_[RankId(rank).index()];
+  found_before_ = found_.size();
   BufferId handing_on = kNoBuffer;
   if (fed_by != kNoBuffer) read(fed_by, event, clock);
   if (has_receives_) {
@@ -156,7 +153,7 @@ void HazardFinder::work(std::int32_t rank, const Work& work, BufferId fed_by, co
     for (const Access& access : accesses_of(table_, rank, work, layer)) {
       const BufferId tensor = plan_.tensor_of(access.buffer);
       if (access.writes && tensor == access.buffer) {
-        write(rank, tensor, facts.bytes[as_index(access.kind)], event, clock);
+        write(tensor, facts.bytes[as_index(access.kind)], event, clock);
       } else {  // where it is another layer's, its maker has written it
         read(tensor, event, clock);
       }
@@ -167,8 +164,8 @@ void HazardFinder::work(std::int32_t rank, const Work& work, BufferId fed_by, co
   });
   if (handing_on == kNoBuffer) return;
   // The send of the last one is over by the end of this chunk of the model, and no sooner.
-  if (handed_on != kNoBuffer) read(handed_on, event, clock, true);
-  handed_on = handing_on;
+  if (handed_on_ != kNoBuffer) read(handed_on_, event, clock, true);
+  handed_on_ = handing_on;
 }
 
 void HazardFinder::sent(const Sending& sending, const Clock& clock) {
@@ -187,8 +184,7 @@ void HazardFinder::receiving(const Receiving& receiving, const Clock& clock) {
       note({.rank = receiving.rank, .entry = receiving.entry, .kind = receiving.kind}, clock.now(),
            clock.now());
   const BufferKind kind = received_kind(receiving.kind);
-  write(receiving.rank,
-        table_.received(receiving.rank, receiving.chunk, receiving.microbatch, kind),
+  write(table_.received(receiving.rank, receiving.chunk, receiving.microbatch, kind),
         table_.bytes_received(receiving.rank, receiving.chunk, kind), event, clock);
 }
 

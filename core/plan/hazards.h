@@ -48,16 +48,16 @@ struct Hazard {
   }
 };
 
+/// Finds the hazards of one rank, and hears of no other.
 class HazardFinder final : public CourseVisitor {
  public:
-  HazardFinder(const BufferTable& table, const Plan& plan);
+  /// Adds hazards to `found` in the order in which the course meets them. All outlive it.
+  HazardFinder(const BufferTable& table, const Plan& plan, std::int32_t rank,
+               std::vector<Hazard>& found);
 
   void work(std::int32_t rank, const Work& work, BufferId fed_by, const Clock& clock) override;
   void sent(const Sending& sending, const Clock& clock) override;
   void receiving(const Receiving& receiving, const Clock& clock) override;
-
-  /// They stand in the order in which the course met them.
-  std::vector<Hazard> hazards;
 
  private:
   // An event that touched memory, with the facts that later events ask for.
@@ -83,15 +83,15 @@ class HazardFinder final : public CourseVisitor {
     std::int64_t end = 0;
   };
 
-  // The owners of a rank's units, by region and address.
+  // The owners of units, by region and address.
   struct Units {
-    std::size_t most = 0;  // what the rank's buffers could fill one behind the other
+    std::size_t most =
+        0;  // what all buffers could fill one behind the other; 0 if sizes are declared
     std::array<std::vector<BufferId>, kRegions.size()> owners;
   };
 
   void take_over(BufferId loser, BufferId taker, EventId event, const Clock& clock);
-  void write(std::int32_t rank, BufferId buffer, std::int64_t bytes, EventId event,
-             const Clock& clock);
+  void write(BufferId buffer, std::int64_t bytes, EventId event, const Clock& clock);
   // Returns the number of what a graph makes before it is copied to the buffer's place.
   [[nodiscard]] BufferId made_of(BufferId buffer) const {
     return static_cast<BufferId>(table_.all()) + buffer;
@@ -100,25 +100,31 @@ class HazardFinder final : public CourseVisitor {
     std::int64_t begin = 0;
     std::int64_t end = 0;
   };
-  void claim(std::int32_t rank, Range range, BufferId taker, BufferId owner, EventId event,
-             const Clock& clock);
+  void claim(Range range, BufferId taker, BufferId owner, EventId event, const Clock& clock);
   /// Null if sizes are declared, or the address is beyond all that could be there.
-  [[nodiscard]] BufferId* unit_at(std::int32_t rank, std::int64_t address);
+  [[nodiscard]] BufferId* unit_at(std::int64_t address);
+  [[nodiscard]] State& state_of(BufferId buffer) {
+    const bool made = buffer >= table_.all();
+    const auto of = static_cast<BufferId>(buffer - (made ? table_.all() : 0));
+    return states_[buffers_.number_of(of) + (made ? buffers_.size() : 0)];
+  }
   void read(BufferId buffer, EventId event, const Clock& clock, bool window = false);
   EventId note(const MemoryUser& user, Point point, Point received);
-  void found(BufferId victim, BufferId taker, EventId writer, EventId reader, bool race,
-             bool window);
+  void add(BufferId victim, BufferId taker, EventId writer, EventId reader, bool race, bool window);
   [[nodiscard]] bool over(EventId event, const Clock& clock) const {
     return clock.after(events_[event].point) || clock.after(events_[event].received);
   }
 
   const BufferTable& table_;
   const Plan& plan_;
+  std::int32_t rank_;
+  RankBuffers buffers_;
+  std::vector<Hazard>& found_;
   bool has_receives_;
-  std::vector<State> states_;                       // by buffer, and behind these by what is made
-  std::vector<std::map<std::int64_t, Held>> held_;  // by rank
-  std::vector<Units> units_;                        // by rank; empty if sizes are declared
-  std::vector<BufferId> handed_on_;  // by rank: the grad input that a send may still be reading
+  std::vector<State> states_;  // by buffer of the rank, and behind these by what is made
+  std::map<std::int64_t, Held> held_;
+  Units units_;
+  BufferId handed_on_ = kNoBuffer;  // the grad input that a send may still be reading
   std::vector<Event> events_;
   std::size_t found_before_ = 0;  // hazards before the piece of work at hand
 };

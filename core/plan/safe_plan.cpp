@@ -68,19 +68,19 @@ void SafePlanner::lay_out_lane(Lane& lane, Region region) {
   for (Block& block : lane.blocks) {
     if (block.end == 0) block.end = lane.moment;
   }
-  const Layout layout = lay_out(lane.blocks, lane.most);
+  const Layout layout = capo::lay_out(lane.blocks, lane.most);
   for (const BufferId buffer : lane.owners) {
     address_[buffer] = address_in(region, layout.offsets[as_index(address_[buffer])]);
   }
   lane.most = layout.total;
 }
 
-void SafePlanner::lay_out_all() {
-  for (std::size_t r = 0; r < ranks_.size(); ++r) {
-    lay_out_lane(ranks_[r].main, Region::Pool);
-    lay_out_lane(ranks_[r].apart, Region::WeightScratch);
-    memory_[r].pool = ranks_[r].main.most + ranks_[r].apart.most;
-  }
+void SafePlanner::lay_out(std::int32_t rank_id) {
+  Rank& rank = ranks_[RankId(rank_id).index()];
+  lay_out_lane(rank.main, Region::Pool);
+  lay_out_lane(rank.apart, Region::WeightScratch);
+  memory_[RankId(rank_id).index()].pool = rank.main.most + rank.apart.most;
+  rank = {};  // what was given out takes more memory than all addresses
 }
 
 // Whether another stage reads what this layer makes: the output of a forward, the grad input of a

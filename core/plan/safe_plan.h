@@ -21,6 +21,8 @@
 
 namespace capo {
 
+/// What happens to one rank concerns no other, so that several threads may tell it of several
+/// ranks.
 class SafePlanner final : public CourseVisitor {
  public:
   /// Fills `address` of all buffers. All outlive the planner.
@@ -30,8 +32,9 @@ class SafePlanner final : public CourseVisitor {
   void sent(const Sending& sending, const Clock& clock) override;
   void receiving(const Receiving& receiving, const Clock& clock) override;
 
-  /// Gives every buffer its address once the course is over. memory().lower_bound is known without.
-  void lay_out_all();
+  /// Gives every buffer of a rank its address once that rank's course is over.
+  /// memory().lower_bound is known without.
+  void lay_out(std::int32_t rank);
 
   [[nodiscard]] const std::vector<RankMemory>& memory() const { return memory_; }
 
@@ -62,7 +65,7 @@ class SafePlanner final : public CourseVisitor {
 
   const BufferTable& table_;
   const StageMap& map_;
-  std::vector<std::int64_t>& address_;   // blocks of the lane, until lay_out_all() makes addresses
+  std::vector<std::int64_t>& address_;   // blocks of the lane, until lay_out() makes addresses
   std::vector<std::uint8_t> uses_left_;  // by buffer
   std::vector<Rank> ranks_;
   std::vector<RankMemory> memory_;

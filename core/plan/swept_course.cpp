@@ -1,312 +1,188 @@
 #include "core/plan/swept_course.h"
 
-#include "core/base/assert.h"
 #include "core/base/index.h"
-#include "core/graph/sweep.h"
-#include "core/plan/later.h"
 
 #include <algorithm>
-#include <cstddef>
-#include <deque>
-#include <limits>
+#include <array>
+#include <cstdint>
 
 namespace capo {
 
 namespace {
 
-// A rank that another one exchanges tensors with.
-struct Partner {
-  RankId rank;
-  std::uint32_t sent = 0;     // tensors that have gone there
-  std::uint32_t read = 0;     // the first so many were read there, or one behind them was
-  std::uint32_t arrived = 0;  // the first so many have arrived, as is known here
-  std::uint32_t known = 0;    // the first so many are no longer in `places`
-  /// The places over there by which each of them has arrived: of its receive on the communicator,
-  /// or of a computation that has read it or one behind it.
-  std::deque<std::int32_t> places;
-};
-
-struct Of {
-  std::vector<Partner> partners;    // by rank
-  std::vector<std::int32_t> over;   // by stream of this rank; see streams_of()
-  std::vector<std::int32_t> heard;  // by partner: how far its communicator is, where ranks have one
-  std::vector<std::uint32_t> queued;  // by communicator: transfers
-  std::uint32_t position = 0;         // computations
-};
-
-// The place of the partner of this rank, or the one at which it would stand.
-template <typename Partners>
-auto place_among(Partners& partners, RankId rank) {
-  return std::lower_bound(partners.begin(), partners.end(), rank,
-                          [](const Partner& of, RankId than) { return of.rank < than; });
-}
-
-// A tensor that was handed on and that nobody has read yet.
-struct OnItsWay {
-  std::uint32_t number =
-      0;  // of those from there to here, or its place on the receiver's communicator
-  std::uint32_t behind = 0;  // so many of those from here to there were issued in front of it
-};
-
-// `Position` holds the number of every place that a clock tells of.
-template <typename Position>
-class SweptCourse final : public SweepListener {
- public:
-  SweptCourse(const BufferTable& table, const StageMap& map, const SweptTransfers& transfers,
-              const std::vector<std::vector<Delay>>& delay, CourseVisitor& visitor)
-      : table_(table),
-        map_(map),
-        schedule_(*transfers.schedule),
-        microbatches_(as_index(transfers.microbatches)),
-        layout_(transfers.layout),
-        mode_(transfers.mode),
-        delay_(delay),
-        visitor_(visitor),
-        width_(whole_blocks(schedule_.ranks.size())),
-        known_(schedule_.ranks.size() * width_),
-        ranks_(schedule_.ranks.size()),
-        cells_(as_index(map.stages()) * microbatches_ * 2) {
-    find_partners();
-    find_readers();
-  }
-
-  void acts(RankId rank, std::uint32_t first, std::uint32_t end) override {
-    const auto& order = schedule_.ranks[rank.index()].order;
-    Of& of = ranks_[rank.index()];
-    ++of.position;
-    bool learns = false;
-    for (std::uint32_t i = first; i < end; ++i) learns = read(rank, order[i]) || learns;
-    if (learns) note_arrivals(rank);
-    const Clock clock(of.over.data(), {.stream = kComputations, .position = of.position});
-    for (std::uint32_t i = first; i < end; ++i) {
-      if (!is_compute(order[i].kind)) continue;
-      const Work work =
-          work_of(to_step(order[i].action(), i, order[i].group), delay_[rank.index()]);
-      visitor_.work(rank, work, fed_by(table_, map_, rank, work), clock);
-    }
-    of.over[kComputations] = static_cast<std::int32_t>(of.position);
-    if (layout_ != Communicators::PerRank)
-      known_of(rank)[rank.index()] = static_cast<Position>(of.position);
-  }
-
-  void hands_on(const HandedOn& tensor) override {
-    Of& sender = ranks_[tensor.from.index()];
-    Of& receiver = ranks_[tensor.to.index()];
-    const std::size_t to = partner_of(sender, tensor.to);
-    const std::size_t from = partner_of(receiver, tensor.from);
-    const Point sends = next_on(sender, to, Way::Out);
-    const Point receives = next_on(receiver, from, Way::In);
-    const Entry& maker = schedule_.ranks[tensor.from.index()].order[tensor.entry];
-    std::uint32_t& cell =
-        cell_of(map_.stage_of(tensor.to, tensor.reader), tensor.microbatch, tensor.forward);
-    visitor_.receiving({.rank = tensor.to,
-                        .chunk = tensor.reader,
-                        .microbatch = tensor.microbatch,
-                        .entry = cell,
-                        .kind = tensor.forward ? Kind::ReceiveForward : Kind::ReceiveBackward},
-                       Clock(receiver.over.data(), receives));
-    Partner& there = sender.partners[to];
-    ++there.sent;
-    cell = take();
-    OnItsWay& message = messages_[cell];
-    message.behind = receiver.partners[from].sent;
-    if (layout_ == Communicators::PerRank) {
-      message.number = receives.position;
-      meet(tensor, sends, receives, &clocks_[cell * stride_]);
-      there.places.push_back(static_cast<std::int32_t>(receives.position));
-    } else {
-      message.number = there.sent;
-      std::copy_n(known_of(tensor.from), width_, &clocks_[cell * stride_]);
-    }
-    visitor_.sent({.rank = tensor.from,
-                   .chunk = maker.chunk,
-                   .microbatch = tensor.microbatch,
-                   .entry = tensor.entry,
-                   .kind = tensor.forward ? Kind::SendForward : Kind::SendBackward,
-                   .received = {.stream = arrivals_of(sender, to), .position = there.sent}},
-                  Clock(sender.over.data(), sends));
-  }
-
- private:
-  static constexpr std::uint32_t kComputations = 0;  // the stream
-  enum class Way : std::uint8_t { Out, In };
-
-  // A rank's streams: its computations, its communicators, and what has arrived at each partner.
-  [[nodiscard]] std::uint32_t communicators_of(const Of& of) const {
-    const auto partners = static_cast<std::uint32_t>(of.partners.size());
-    if (layout_ == Communicators::PerRank) return 1;
-    return layout_ == Communicators::PerPair ? partners : 2 * partners;
-  }
-  [[nodiscard]] std::uint32_t arrivals_of(const Of& of, std::size_t partner) const {
-    return 1 + communicators_of(of) + static_cast<std::uint32_t>(partner);
-  }
-  // The place of the next transfer to or from a partner.
-  [[nodiscard]] Point next_on(Of& of, std::size_t partner, Way way) const {
-    std::size_t at = 0;
-    if (layout_ == Communicators::PerPair) at = partner;
-    if (layout_ == Communicators::PerEdge) at = 2 * partner + (way == Way::In ? 1 : 0);
-    return {.stream = static_cast<std::uint32_t>(at) + 1, .position = ++of.queued[at]};
-  }
-
-  void find_partners() {
-    for (std::int32_t stage = 0; stage < map_.stages(); ++stage) {
-      const StageId after = map_.after(stage);
-      if (after == kNoStage || map_.same_rank(stage, after)) continue;
-      add_partner(map_.home(stage).rank, map_.home(after).rank);
-      add_partner(map_.home(after).rank, map_.home(stage).rank);
-    }
-    std::size_t most = 0;
-    for (Of& of : ranks_) {
-      of.over.resize(arrivals_of(of, of.partners.size()));
-      of.queued.resize(communicators_of(of));
-      of.heard.resize(of.partners.size());
-      most = std::max(most, of.partners.size());
-    }
-    stride_ = layout_ == Communicators::PerRank ? most : width_;
-  }
-  void add_partner(RankId of, RankId partner) {
-    auto& partners = ranks_[of.index()].partners;
-    const auto at = place_among(partners, partner);
-    if (at == partners.end() || at->rank != partner) partners.insert(at, Partner{.rank = partner});
-  }
-  [[nodiscard]] static std::size_t partner_of(const Of& of, RankId rank) {
-    return static_cast<std::size_t>(place_among(of.partners, rank) - of.partners.begin());
-  }
-
-  // The entry that reads what a stage receives, and later the number of the message.
-  [[nodiscard]] std::uint32_t& cell_of(StageId stage, MicrobatchId microbatch, bool forward) {
-    return cells_[(stage.index() * microbatches_ + microbatch.index()) * 2 + (forward ? 1 : 0)];
-  }
-  void find_readers() {
-    for (std::size_t r = 0; r < ranks_.size(); ++r) {
-      const auto& order = schedule_.ranks[r].order;
-      for (std::uint32_t at = 0; at < order.size(); ++at) {
-        const Entry& entry = order[at];
-        if (!is_node(entry.kind)) continue;
-        const StageId stage = map_.stage_of(static_cast<std::int32_t>(r), entry.chunk);
-        cell_of(stage, entry.microbatch, is_forward_node(entry.kind)) = at;
-      }
-    }
-  }
-
-  [[nodiscard]] Position* known_of(RankId rank) { return &known_[rank.index() * width_]; }
-
-  [[nodiscard]] std::uint32_t take() {
-    if (free_.empty()) {
-      clocks_.resize(clocks_.size() + stride_);
-      messages_.emplace_back();
-      return static_cast<std::uint32_t>(messages_.size() - 1);
-    }
-    const std::uint32_t message = free_.back();
-    free_.pop_back();
-    return message;
-  }
-
-  // Both ends of a transfer come on communicators that know all that their ranks do. `heard` gets
-  // what the receiver knows of its partners from then on.
-  void meet(const HandedOn& tensor, Point sends, Point receives, Position* heard) {
-    Position* there = known_of(tensor.to);
-    Position* here = known_of(tensor.from);
-    if (mode_ == TransferMode::Rendezvous) {
-      keep_later_in_both(here, there, width_);
-    } else {
-      keep_later(here, there, width_);
-    }
-    here[tensor.from.index()] = static_cast<Position>(sends.position);
-    there[tensor.to.index()] = static_cast<Position>(receives.position);
-    for (const Partner& partner : ranks_[tensor.to.index()].partners)
-      *heard++ = there[partner.rank.index()];
-  }
-
-  // Whether the action reads a tensor of another rank; what came with it is known from now on.
-  bool read(RankId rank, const Entry& entry) {
-    if (!is_node(entry.kind)) return false;
-    const StageId stage = map_.stage_of(rank, entry.chunk);
-    const StageId maker = map_.neighbour(entry.kind, stage);
-    if (maker == kNoStage || map_.same_rank(maker, stage)) return false;
-    const std::uint32_t message = cell_of(stage, entry.microbatch, is_forward_node(entry.kind));
-    if (layout_ == Communicators::PerRank) {
-      learn_from_communicator(rank, message);
-    } else {
-      learn_from_rank(rank, map_.home(maker).rank, message);
-    }
-    free_.push_back(message);
-    return true;
-  }
-
-  void learn_from_communicator(RankId rank, std::uint32_t message) {
-    Of& of = ranks_[rank.index()];
-    std::int32_t& over = of.over[1];
-    over = std::max(over, static_cast<std::int32_t>(messages_[message].number));
-    for (std::size_t i = 0; i < of.partners.size(); ++i)
-      of.heard[i] = std::max<std::int32_t>(of.heard[i], clocks_[message * stride_ + i]);
-  }
-
-  void learn_from_rank(RankId rank, RankId maker, std::uint32_t message) {
-    Of& of = ranks_[rank.index()];
-    keep_later(&clocks_[message * stride_], known_of(rank), width_);
-    if (layout_ == Communicators::PerPair) {
-      Partner& back = of.partners[partner_of(of, maker)];
-      back.arrived = std::max(back.arrived, messages_[message].behind);
-    }
-    Of& sender = ranks_[maker.index()];
-    Partner& here = sender.partners[partner_of(sender, rank)];
-    for (; here.read < messages_[message].number; ++here.read)
-      here.places.push_back(static_cast<std::int32_t>(of.position));
-  }
-
-  void note_arrivals(RankId rank) {
-    Of& of = ranks_[rank.index()];
-    for (std::size_t i = 0; i < of.partners.size(); ++i) {
-      Partner& partner = of.partners[i];
-      const std::int32_t so_far =
-          layout_ == Communicators::PerRank ? of.heard[i] : known_of(rank)[partner.rank.index()];
-      for (; !partner.places.empty() && partner.places.front() <= so_far; ++partner.known)
-        partner.places.pop_front();
-      partner.arrived = std::max(partner.arrived, partner.known);
-      of.over[arrivals_of(of, i)] = static_cast<std::int32_t>(partner.arrived);
-    }
-  }
-
-  const BufferTable& table_;
-  const StageMap& map_;
-  const Schedule& schedule_;
-  std::size_t microbatches_;
-  Communicators layout_;
-  TransferMode mode_;
-  const std::vector<std::vector<Delay>>& delay_;
-  CourseVisitor& visitor_;
-  std::size_t width_;            // of a clock by rank
-  std::vector<Position> known_;  // by rank: a clock of communicators, or of computations
-  std::vector<Of> ranks_;
-  std::vector<std::uint32_t> cells_;
-  std::vector<OnItsWay> messages_;
-  std::size_t stride_ = 0;           // of what a message keeps
-  std::vector<Position> clocks_;     // of messages: by rank, or by partner of the receiver
-  std::vector<std::uint32_t> free_;  // messages that were read
-};
-
-template <typename Position>
-void run_with(const BufferTable& table, const StageMap& map, const SweptTransfers& transfers,
-              const std::vector<std::vector<Delay>>& delay, CourseVisitor& visitor) {
-  SweptCourse<Position> course(table, map, transfers, delay, visitor);
-  const bool complete = sweep(*transfers.schedule, map, transfers.microbatches, course);
-  CAPO_ASSERT(complete, "every action finds its place");
+std::vector<Neighbours> all_neighbours(const Schedule& schedule, const StageMap& map) {
+  std::vector<Neighbours> all;
+  all.reserve(schedule.ranks.size());
+  for (std::size_t r = 0; r < schedule.ranks.size(); ++r)
+    all.emplace_back(map, static_cast<std::int32_t>(r), schedule.ranks[r].chunks);
+  return all;
 }
 
 }  // namespace
 
-void run_swept(const BufferTable& table, const StageMap& map, const SweptTransfers& transfers,
-               const std::vector<std::vector<Delay>>& delay, CourseVisitor& visitor) {
-  // A rank has at most a send and a receive for each of its entries.
-  std::size_t most = 0;
-  for (const RankOrder& rank : transfers.schedule->ranks)
-    most = std::max(most, 2 * rank.order.size());
-  if (most <= std::numeric_limits<std::int16_t>::max()) {
-    run_with<std::int16_t>(table, map, transfers, delay, visitor);
-  } else {
-    run_with<std::int32_t>(table, map, transfers, delay, visitor);
+class RankCourse {
+ public:
+  RankCourse(const SweptCourse& step, const BufferTable& table, RankId rank, CourseVisitor& visitor)
+      : table_(table),
+        map_(step.map_),
+        delay_(step.delay_[rank.index()]),
+        visitor_(visitor),
+        rank_(rank),
+        order_(step.transfers_.schedule->ranks[rank.index()].order),
+        log_(step.log_[rank.index()]),
+        neighbours_(step.neighbours_[rank.index()]),
+        layout_(step.transfers_.layout),
+        heard_(step.hearsay_.of(rank)),
+        cells_(step.transfers_.microbatches),
+        entry_(cells_.count(step.transfers_.schedule->ranks[rank.index()].chunks)),
+        received_(entry_.size()) {
+    over_.resize(arrivals_of(neighbours_.ranks().size()));
+    for (std::uint32_t at = 0; at < order_.size(); ++at) {
+      if (is_node(order_[at].kind)) entry_[cell_of(order_[at])] = at;
+    }
   }
+
+  void run() {
+    for_each_computation(order_, [&](std::uint32_t first, std::uint32_t end) {
+      transfer_up_to(log_.issued[computed_]);
+      ++computed_;
+      compute(first, end);
+    });
+    transfer_up_to(log_.transfers.size());
+  }
+
+ private:
+  static constexpr std::uint32_t kComputations = 0;  // the stream
+
+  // Streams: computations, the rank's communicators, and what has arrived at each neighbour.
+  [[nodiscard]] std::uint32_t communicators() const {
+    const auto neighbours = static_cast<std::uint32_t>(neighbours_.ranks().size());
+    if (layout_ == Communicators::PerRank) return 1;
+    return layout_ == Communicators::PerPair ? neighbours : 2 * neighbours;
+  }
+  [[nodiscard]] std::uint32_t arrivals_of(std::size_t neighbour) const {
+    return 1 + communicators() + static_cast<std::uint32_t>(neighbour);
+  }
+  [[nodiscard]] Point next_on_communicator(const SweptTransfer& transfer) {
+    std::size_t at = 0;
+    if (layout_ == Communicators::PerPair) at = transfer.neighbour();
+    if (layout_ == Communicators::PerEdge)
+      at = 2 * transfer.neighbour() + (transfer.sends() ? 0 : 1);
+    return {.stream = static_cast<std::uint32_t>(at) + 1, .position = ++queued_[at]};
+  }
+
+  [[nodiscard]] std::uint32_t cell_of(const Entry& entry) const {
+    return cells_.of(entry.chunk, entry.microbatch, is_forward_node(entry.kind));
+  }
+
+  void compute(std::uint32_t first, std::uint32_t end) {
+    bool learns = false;
+    for (std::uint32_t i = first; i < end; ++i) learns = read(order_[i]) || learns;
+    if (learns) note_arrivals();
+    const Clock clock(over_.data(), {.stream = kComputations, .position = computed_});
+    for (std::uint32_t i = first; i < end; ++i) {
+      if (!is_compute(order_[i].kind)) continue;
+      const Work work = work_of(to_step(order_[i].action(), i, order_[i].group), delay_);
+      visitor_.work(rank_, work, fed_by(table_, map_, rank_, work), clock);
+    }
+    over_[kComputations] = static_cast<std::int32_t>(computed_);
+  }
+
+  // Whether the action reads a tensor of another rank, whose receive is so known to be over.
+  bool read(const Entry& entry) {
+    if (!is_node(entry.kind)) return false;
+    const auto maker = neighbours_.maker(entry.chunk, is_forward_node(entry.kind)).neighbour;
+    if (maker < 0) return false;
+    const std::uint32_t known = received_[cell_of(entry)];
+    if (layout_ == Communicators::PerRank) {
+      over_[1] = std::max(over_[1], static_cast<std::int32_t>(known));
+    } else if (layout_ == Communicators::PerPair) {
+      std::uint32_t& arrived = arrived_[as_index(maker)];
+      arrived = std::max(arrived, known);
+    }
+    return true;
+  }
+
+  void note_arrivals() {
+    const std::size_t place =
+        layout_ == Communicators::PerRank ? as_index(over_[1]) : std::size_t{computed_};
+    for (std::size_t i = 0; i < neighbours_.ranks().size(); ++i) {
+      const KnownPlaces& arrives = heard_[i].arrives;
+      std::uint32_t& arrived = arrived_[i];
+      while (arrived < arrives.size() && arrives[arrived] <= heard_[i].over[place]) ++arrived;
+      over_[arrivals_of(i)] = static_cast<std::int32_t>(arrived);
+    }
+  }
+
+  void transfer_up_to(std::size_t end) {
+    for (; transferred_ < end; ++transferred_) {
+      const SweptTransfer& transfer = log_.transfers[transferred_];
+      transfer.sends() ? send(transfer) : receive(transfer);
+    }
+  }
+
+  void send(const SweptTransfer& transfer) {
+    const std::uint32_t at = entry_[transfer.cell()];
+    const Entry& maker = order_[at];
+    const std::uint32_t sent = ++sent_[transfer.neighbour()];
+    visitor_.sent({.rank = rank_,
+                   .chunk = maker.chunk,
+                   .microbatch = maker.microbatch,
+                   .entry = at,
+                   .kind = is_forward_node(maker.kind) ? Kind::SendForward : Kind::SendBackward,
+                   .received = {.stream = arrivals_of(transfer.neighbour()), .position = sent}},
+                  Clock(over_.data(), next_on_communicator(transfer)));
+  }
+
+  void receive(const SweptTransfer& transfer) {
+    const std::uint32_t at = entry_[transfer.cell()];
+    const Entry& reader = order_[at];
+    const Point receives = next_on_communicator(transfer);
+    // With a communicator for each pair, what was sent in front of the receive is over by its end.
+    received_[transfer.cell()] =
+        layout_ == Communicators::PerRank ? receives.position : sent_[transfer.neighbour()];
+    visitor_.receiving(
+        {.rank = rank_,
+         .chunk = reader.chunk,
+         .microbatch = reader.microbatch,
+         .entry = at,
+         .kind = is_forward_node(reader.kind) ? Kind::ReceiveForward : Kind::ReceiveBackward},
+        Clock(over_.data(), receives));
+  }
+
+  const BufferTable& table_;
+  const StageMap& map_;
+  const std::vector<Delay>& delay_;
+  CourseVisitor& visitor_;
+  RankId rank_;
+  const std::vector<Entry>& order_;
+  const SweptRank& log_;
+  const Neighbours& neighbours_;
+  Communicators layout_;
+  std::array<Hearing, 2> heard_;
+  Cells cells_;
+  std::vector<std::uint32_t> entry_;     // by cell: its place in the order
+  std::vector<std::uint32_t> received_;  // by cell: what is known to be over once it is read
+  std::vector<std::int32_t> over_;       // by stream
+  std::uint32_t computed_ = 0;           // computations, the one at hand included
+  std::size_t transferred_ = 0;
+  std::array<std::uint32_t, 4> queued_{};   // by communicator: transfers
+  std::array<std::uint32_t, 2> sent_{};     // by neighbour: tensors
+  std::array<std::uint32_t, 2> arrived_{};  // so many of these have arrived, as is known here
+};
+
+SweptCourse::SweptCourse(const StageMap& map, const SweptTransfers& transfers,
+                         const std::vector<std::vector<Delay>>& delay)
+    : map_(map),
+      transfers_(transfers),
+      delay_(delay),
+      neighbours_(all_neighbours(*transfers.schedule, map)),
+      log_(swept_ranks(*transfers.schedule, map, transfers.microbatches, neighbours_)),
+      hearsay_(transfers_, neighbours_, log_) {
+}
+
+void SweptCourse::run(const BufferTable& table, RankId rank, CourseVisitor& visitor) const {
+  RankCourse(*this, table, rank, visitor).run();
 }
 
 }  // namespace capo

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <set>
 #include <tuple>
 
@@ -129,7 +130,8 @@ Course PlanView::shortest_course_of(const Wiring& wiring, const CheckOptions& op
                          : kind == PlanKind::Safe && options.findings_alone && !options.plan.budget;
   const auto swept = alike ? wiring.swept() : std::nullopt;
   if (!swept) return course_of(wiring);
-  Course course{.map = &wiring.map(), .delay = &delay_, .swept = swept};
+  Course course{.map = &wiring.map(), .delay = &delay_};
+  course.swept = std::make_shared<const SweptCourse>(wiring.map(), *swept, delay_);
   const auto& ranks = wiring.schedule().ranks;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     auto& work = course.work.emplace_back();

@@ -207,10 +207,7 @@ std::optional<SweptTransfers> Wiring::swept() const {
   if (!transfers_matter() || transfers_in_doubt() || !known || !only_computes_ ||
       environment_.has_weight_stream() || environment_.channel_bytes)
     return std::nullopt;
-  // It takes memory of ranks times ranks.
-  std::size_t entries = 0;
-  for (const RankOrder& rank : schedule_.ranks) entries += rank.order.size();
-  if (schedule_.ranks.size() > entries / schedule_.ranks.size()) return std::nullopt;
+  if (!in_rows_and_rings(map_, schedule_.ranks.size())) return std::nullopt;
   return SweptTransfers{
       .schedule = &schedule_,
       .microbatches = microbatches_,

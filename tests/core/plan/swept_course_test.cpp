@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <memory>
 #include <optional>
 #include <random>
 #include <set>
@@ -93,7 +94,8 @@ struct SeenAlike {
 };
 
 Course swept_course_of(const PlannedStep& step, const SweptTransfers& swept) {
-  Course course{.map = &step.wiring().map(), .delay = &step.delay(), .swept = swept};
+  Course course{.map = &step.wiring().map(), .delay = &step.delay()};
+  course.swept = std::make_shared<const SweptCourse>(*course.map, swept, step.delay());
   course.work = step.course().work;
   return course;
 }
