@@ -10,10 +10,11 @@
 
 #include "core/plan/course.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <map>
 #include <utility>
+#include <vector>
 
 namespace capo {
 
@@ -23,18 +24,19 @@ class PendingUses {
  public:
   /// It is over when either point is; for work both are one.
   void add(Held held, Point point, Point received) {
-    uses_[{point.stream, received.stream}].push_back(
-        {.point = point, .received = received, .held = held});
+    queue_of({point.stream, received.stream})
+        .uses.push_back({.point = point, .received = received, .held = held});
   }
   /// Calls over(held) for each use that is over by now, and forgets it.
   template <typename Over>
   void settle(const Clock& clock, Over over) {
-    for (auto& [streams, uses] : uses_) {
-      while (!uses.empty() &&
-             (clock.after(uses.front().point) || clock.after(uses.front().received))) {
-        over(uses.front().held);
-        uses.pop_front();
+    for (Queue& queue : queues_) {
+      for (; queue.over < queue.uses.size(); ++queue.over) {
+        const Use& first = queue.uses[queue.over];
+        if (!clock.after(first.point) && !clock.after(first.received)) break;
+        over(first.held);
       }
+      queue.forget();
     }
   }
 
@@ -44,8 +46,31 @@ class PendingUses {
     Point received;
     Held held;
   };
+  using Streams = std::pair<std::uint32_t, std::uint32_t>;
 
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::deque<Use>> uses_;  // by both streams
+  // Those that are over stay until they are the larger half.
+  struct Queue {
+    Streams streams;
+    std::vector<Use> uses;
+    std::size_t over = 0;
+
+    void forget() {
+      if (over * 2 <= uses.size()) return;
+      uses.erase(uses.begin(), uses.begin() + static_cast<std::ptrdiff_t>(over));
+      over = 0;
+    }
+  };
+
+  Queue& queue_of(Streams streams) {
+    auto found = std::lower_bound(
+        queues_.begin(), queues_.end(), streams,
+        [](const Queue& queue, const Streams& than) { return queue.streams < than; });
+    if (found == queues_.end() || found->streams != streams)
+      found = queues_.insert(found, Queue{.streams = streams, .uses = {}});
+    return *found;
+  }
+
+  std::vector<Queue> queues_;  // sorted; a rank has few
 };
 
 }  // namespace capo

@@ -103,7 +103,8 @@ void SafePlanner::work(std::int32_t rank_id, const Work& work, BufferId fed_by,
   Lane& own = apart ? rank.apart : rank.main;
   settle(own, clock);
   RankMemory& memory = memory_[RankId(rank_id).index()];
-  std::vector<BufferId> read;  // by the layer at hand
+  std::vector<BufferId>& read = rank.read;
+  read.clear();
   BufferId handing_on = kNoBuffer;
   for_each_layer(table_, rank_id, work, [&](std::int32_t layer) {
     for (const BufferId buffer : read) give_up(rank, work, buffer, now, apart);

@@ -52,6 +52,7 @@ class SafePlanner final : public CourseVisitor {
     Lane main;
     Lane apart;                      // scratch of weight gradients on their own stream
     std::vector<BufferId> spare;     // earlier layers of the work at hand no longer need them
+    std::vector<BufferId> read;      // by the layer at hand
     BufferId handed_on = kNoBuffer;  // the grad input that leaves the rank while others are made
     std::optional<std::uint32_t> main_stream;
   };
