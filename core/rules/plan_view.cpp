@@ -120,14 +120,15 @@ const Course& PlanView::course() const {
 }
 
 // If ranks have several communicators, the order in which events come decides which slot a receive
-// is posted into, and from when on a send that has arrived counts as over: capo's own plan hurts
-// nobody either way, and nobody looks at where it differs. Copies of Megatron's are made in the
-// order of the graph as well.
+// is posted into, and from when on a send that has arrived counts as over: what a plan's hazards
+// are does not hang on either, and nobody else looks. Copies of Megatron's are made in the order of
+// the graph as well.
 Course PlanView::shortest_course_of(const Wiring& wiring, const CheckOptions& options) const {
-  const auto kind = options.plan.kind;
+  const PlanKind kind = options.plan.kind.value_or(PlanKind::Te);
   const bool alike = wiring.environment().layout() == Communicators::PerRank
                          ? kind != PlanKind::McoreLocal
-                         : kind == PlanKind::Safe && options.findings_alone && !options.plan.budget;
+                         : (kind == PlanKind::Safe || kind == PlanKind::Te) &&
+                               options.findings_alone && !options.plan.budget;
   const auto swept = alike ? wiring.swept() : std::nullopt;
   if (!swept) return course_of(wiring);
   Course course{.map = &wiring.map(), .delay = &delay_};
@@ -165,10 +166,15 @@ Course PlanView::course_of(const Wiring& wiring) const {
   return course;
 }
 
-std::vector<Hazard> PlanView::hazards_of(const Wiring& wiring, const Course& course) const {
+// A sweep meets hazards in another order than the graph, which is the order that reports have, and
+// of a given plan, whose receives write where it says, it may take for a race what is none. The
+// order alone is not worth the graph of a large step.
+std::vector<Hazard> PlanView::hazards_of(const Wiring& wiring, const Course& course,
+                                         bool findings_alone) const {
+  constexpr std::size_t kLarge = std::size_t{1} << 23;
   std::vector<Hazard> found = judge(table_, course, plan_);
-  if (found.empty() || !course.swept) return found;
-  // A sweep may take for a race what is none, and meets hazards in another order.
+  const bool alike = plan_.kind != PlanKind::Given && (findings_alone || table_.all() > kLarge);
+  if (found.empty() || !course.swept || alike) return found;
   return judge(table_, course_of(wiring), plan_);
 }
 
@@ -180,13 +186,15 @@ void PlanView::judge_all(const Subject& subject) {
   const Wiring& capture = *subject.wirings.front();
   const Wiring& replay = *subject.wirings.back();
   std::set<Signature> captured;  // filled where the two differ
-  std::vector<Hazard> found = hazards_of(capture, captured_);
+  const bool findings_alone = subject.options.findings_alone;
+  std::vector<Hazard> found = hazards_of(capture, captured_, findings_alone);
   if (&capture != &replay) {
     for (const Hazard& hazard : found) {
       captured.insert(signature_of(table_, hazard, action_of(capture, hazard.reader)));
     }
-    found = hazards_of(replay, shortest_course_of(replay, subject.options));
+    found = hazards_of(replay, shortest_course_of(replay, subject.options), findings_alone);
   }
+  hazards_.reserve(found.size());
   for (const Hazard& hazard : found) {
     const Buffer& victim = hazard.victim;
     JudgedHazard judged{.hazard = hazard, .wiring = &replay, .kind = kind_of(hazard)};

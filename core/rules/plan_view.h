@@ -81,7 +81,8 @@ class PlanView {
   void warm_up(bool keeps_outputs);
   void judge_all(const Subject& subject);
   [[nodiscard]] Course shortest_course_of(const Wiring& wiring, const CheckOptions& options) const;
-  [[nodiscard]] std::vector<Hazard> hazards_of(const Wiring& wiring, const Course& course) const;
+  [[nodiscard]] std::vector<Hazard> hazards_of(const Wiring& wiring, const Course& course,
+                                               bool findings_alone) const;
 
   bool declared_ = false;
   std::vector<std::vector<Delay>> delay_;

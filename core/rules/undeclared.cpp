@@ -5,6 +5,7 @@
 #include "core/rules/context.h"
 #include "core/rules/rule.h"
 #include "core/rules/stated.h"
+#include "core/rules/wiring.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -125,7 +126,10 @@ class Widening {
     for (const Communicators layout : layouts_) {
       for (const TransferMode mode : modes_) cases_.push_back({layout, mode, nullptr});
     }
-    cases_.front().result = std::make_shared<const CheckResult>(stated_);
+    // If findings are more than are kept, which are kept has to mean the same in all.
+    cases_.front().result = stated_.diagnostics.dropped() == 0
+                                ? std::make_shared<const CheckResult>(stated_)
+                                : under(layouts_.front(), modes_.front());
     cases_.back().result = std::move(last);
     for (const Communicators layout :
          {layouts_.back(), layouts_.front(), layouts_[layouts_.size() / 2]}) {
@@ -138,8 +142,26 @@ class Widening {
                          [&](const Case& of) { return of.layout == layout && of.mode == mode; });
   }
 
+  // Whether both modes find the same with a layout: with several communicators a rank learns of
+  // others by what it reads alone, if a sweep puts the transfers in (core/plan/hearsay.h), and
+  // neither plan says where receives write.
+  [[nodiscard]] bool in_either_mode(Communicators layout) const {
+    const PlanOptions& plan = context_.options().plan;
+    const bool either = plan.kind == PlanKind::Te || plan.kind == PlanKind::Safe;
+    const auto& wirings = context_.wirings();
+    return layout != Communicators::PerRank && either && !plan.budget &&
+           std::all_of(wirings.begin(), wirings.end(),
+                       [](const auto& wiring) { return wiring->swept().has_value(); });
+  }
+
   void settle(Case& open) {
     if (open.result) return;
+    if (in_either_mode(open.layout)) {
+      for (const TransferMode mode : modes_) {
+        if (!open.result) open.result = case_of(open.layout, mode).result;
+      }
+      if (open.result) return;
+    }
     const auto orders_less = [](const Case& a, const Case& b) {
       return a.layout <= b.layout && a.mode <= b.mode;
     };
