@@ -10,6 +10,7 @@
 #include "core/order/declare.h"
 #include "core/profiles/consult.h"
 #include "core/project/project_file.h"
+#include "core/rules/amax_group.h"
 #include "core/rules/context.h"
 #include "core/rules/rule.h"
 
@@ -112,6 +113,8 @@ void place(Input& input, const Declared& declared) {
     refuse("modules", *why);
   }
   if (const auto why = misfit_of_groups(declared.model.groups, schedule.ranks.size()))
+    refuse("modules", *why);
+  if (const auto why = misfit_of_amax_group(declared.model.environment, schedule.ranks.size()))
     refuse("modules", *why);
   const auto& model_chunks = declared.model.plan.model_chunks;
   if (!model_chunks.empty()) {

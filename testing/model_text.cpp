@@ -51,6 +51,7 @@ Json module_json(const Module& module) {
   add_name(json, "kind", module.kind);
   add_name(json, "dtype", module.dtype);
   add_name(json, "recipe", module.recipe);
+  add_name(json, "weight_cache", module.weight_cache);
   Json shape = Json::object();
   add(shape, "tokens", module.shape.tokens);
   add(shape, "hidden", module.shape.hidden);
@@ -127,6 +128,7 @@ void add_environment(Json& json, const Environment& environment) {
                         {"early_release", environment.ep_slots.early_release},
                         {"delayed_weights", environment.ep_slots.delayed_weights}};
   }
+  if (!environment.amax_group.empty()) json["amax_group"] = environment.amax_group;
   if (environment.weight_stream) json["weight_stream"] = *environment.weight_stream;
 }
 

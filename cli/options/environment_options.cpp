@@ -8,6 +8,7 @@
 #include "core/model/model.h"
 #include "core/model/ready_models.h"
 #include "core/order/declare.h"
+#include "core/rules/amax_group.h"
 #include "core/text/model_reader.h"
 #include "core/text/scan.h"
 
@@ -247,6 +248,8 @@ void EnvironmentOptions::refuse_idle_overlap(const Model& declared) const {
 std::optional<Misfit> EnvironmentOptions::place(Schedule& schedule, const Model& declared,
                                                 const Limits& limits) const {
   if (auto why = misfit_of_groups(declared.groups, schedule.ranks.size()))
+    return Misfit{"--model", std::move(*why)};
+  if (auto why = misfit_of_amax_group(declared.environment, schedule.ranks.size()))
     return Misfit{"--model", std::move(*why)};
   const char* flag = topology.empty() ? "--model" : "--topology";
   if (declared.topology) {

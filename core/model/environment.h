@@ -21,6 +21,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace capo {
 
@@ -74,6 +75,8 @@ struct Environment {
   /// and only reductions wait for them. false: they run on that of the other computations, which is
   /// also what is taken if nobody says.
   std::optional<bool> weight_stream;
+  /// Ranks that reduce the largest magnitudes of delayed scaling together, ascending; empty: none.
+  std::vector<std::int32_t> amax_group;
   /// Undeclared members take the first value of each, and no other is judged.
   bool assume_defaults = false;
 

@@ -89,6 +89,15 @@ enum class Splits : std::uint8_t {
 /// "host", "device", "input".
 [[nodiscard]] std::string_view name_of(Splits splits);
 
+/// Who decides at a replay whether a weight that was quantized before is quantized again.
+enum class WeightCache : std::uint8_t {
+  Device,  ///< a number on the device, which is set before the replay
+  Python,  ///< a flag in Python, which the capture bakes in
+};
+
+/// "device", "python".
+[[nodiscard]] std::string_view name_of(WeightCache cache);
+
 /// The layout of main_grad in memory.
 struct MainGrad {
   std::vector<std::int64_t> shape;
@@ -131,6 +140,8 @@ struct Module {
   std::optional<MlpKind> mlp;  ///< of a transformer layer; nullopt: as the configuration has it
   std::optional<DataType> dtype;
   std::optional<Recipe> recipe;
+  /// The weight is quantized by the first microbatch of a step, and kept; nullopt: by each.
+  std::optional<WeightCache> weight_cache;
   ModuleShape shape;
   ModuleFlags flags;
   ModuleBytes bytes;

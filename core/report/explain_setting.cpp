@@ -156,6 +156,10 @@ std::string explain_setting(const Report& report) {
                     "weight gradients run on a stream of their own, and nothing but a reduction "
                     "waits for them");
   }
+  if (!setting.across.amax_group.empty()) {
+    lines.add("amax-group", fmt::format("{}", fmt::join(setting.across.amax_group, ", ")),
+              "these ranks reduce the largest magnitudes of delayed scaling together");
+  }
   lines.add_value("plan", setting.plan ? name_of(*setting.plan) : "none", setting.plan.has_value(),
                   meaning(setting.plan));
   lines.add_value(

@@ -98,6 +98,7 @@ Json json_of(const Setting& environment) {
       {"assumed", environment.assumed}};
   if (environment.communicates && environment.across.made_lazily())
     out["comm_init"] = name_of(CommInit::Lazy);
+  if (!environment.across.amax_group.empty()) out["amax_group"] = environment.across.amax_group;
   return out;
 }
 

@@ -42,6 +42,7 @@ std::vector<Rule> all_rules() {
   append(rules::gradient_rules());
   append(rules::reduction_wait_rules());
   append(rules::capture_rules());
+  append(rules::quantization_rules());
   // Memory, under a plan.
   append(rules::buffer_rules());
   append(rules::stream_rules());

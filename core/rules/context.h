@@ -70,6 +70,8 @@ struct OrderView {
   /// for_each_microbatch() of this order, since several rules ask.
   mutable std::optional<std::vector<std::uint32_t>> by_microbatch;
 
+  /// Whether a step replays this order: that of capture, unless another one is given.
+  [[nodiscard]] bool is_replayed() const { return replay == holder->replay.has_value(); }
   [[nodiscard]] bool knows(std::int32_t chunk) const {
     return chunk >= 1 && chunk <= holder->chunks;
   }

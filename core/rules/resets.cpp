@@ -107,15 +107,11 @@ std::string placed(const Context& context, const OrderView& order, const Reset& 
                      words::index_of(order, reset.behind - 1), words::of_order(context, order));
 }
 
-bool is_replayed(const OrderView& order) {
-  return order.replay == order.holder->replay.has_value();
-}
-
 // The orders that resets stand in.
 template <typename Visit>
 void for_each_with_resets(const Context& context, const Visit& visit) {
   for (const OrderView& order : context.orders()) {
-    if (is_replayed(order) && !order.holder->resets.empty()) visit(order);
+    if (order.is_replayed() && !order.holder->resets.empty()) visit(order);
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
@@ -113,6 +114,17 @@ Read<std::vector<std::int32_t>> read_model_chunks(const JsonValue& value, const 
   return layers;
 }
 
+Read<std::vector<std::int32_t>> read_amax_group(const JsonValue& value, const Limits& limits) {
+  auto ranks = read_counts(value, "`amax_group`", limits);
+  if (!ranks) return ranks;
+  std::sort(ranks->begin(), ranks->end());
+  const auto twice = std::adjacent_find(ranks->begin(), ranks->end());
+  if (twice != ranks->end())
+    return malformed(value.span(), fmt::format("rank {} is twice in `amax_group`", *twice));
+  if (ranks->size() == 1) return malformed(value.span(), "`amax_group` is of two ranks at least");
+  return ranks;
+}
+
 // A number of bytes, or a size with its unit as --budget takes it: "80GiB".
 Read<std::int64_t> read_budget(const JsonValue& value, std::string_view what) {
   if (value.type() != Type::String) return read_whole(value, what, 1, (std::int64_t{1} << 53) - 1);
@@ -209,7 +221,7 @@ Maybe keep(Slot& slot, Made made) {
 constexpr auto kEnvironment = &Model::environment;
 constexpr auto kPlan = &Model::plan;
 
-constexpr std::array<JsonMember<Reading>, 21> kMembers{{
+constexpr std::array<JsonMember<Reading>, 22> kMembers{{
     {"schema", skip},
     {"comment", skip},
     {"topology", read_topology_member},
@@ -220,6 +232,10 @@ constexpr std::array<JsonMember<Reading>, 21> kMembers{{
     {"ep_overlap", in<kEnvironment, &Environment::ep_overlap, read_boolean>},
     {"ep_slots", read_slots},
     {"weight_stream", in<kEnvironment, &Environment::weight_stream, read_boolean>},
+    {"amax_group",
+     [](const JsonValue& value, std::string_view, Reading& into) {
+       return keep(into.model.environment.amax_group, read_amax_group(value, into.limits));
+     }},
     {"configuration",
      [](const JsonValue& value, std::string_view, Reading& into) {
        return keep(into.model.configuration, read_configuration(value));

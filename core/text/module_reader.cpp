@@ -22,6 +22,7 @@ using Maybe = std::optional<Refusal>;
 
 constexpr std::array<std::string_view, 2> kMainGradKeys{"shape", "strides"};
 constexpr std::array kMlps{MlpKind::Dense, MlpKind::Experts};
+constexpr std::array kWeightCaches{WeightCache::Device, WeightCache::Python};
 constexpr std::array kSplits{Splits::Host, Splits::Device, Splits::Input};
 constexpr std::int64_t kLargestSize = 0x7fffffff;
 constexpr std::int64_t kMostElements = (std::int64_t{1} << 53) - 1;  // of a tensor
@@ -144,11 +145,12 @@ Maybe read_flags(const JsonValue& value, std::string_view what, Module& module) 
   return std::nullopt;
 }
 
-constexpr std::array<JsonMember<Module>, 9> kMembers{{
+constexpr std::array<JsonMember<Module>, 10> kMembers{{
     {"kind", put<&Module::kind, read_choice<kModuleKinds>>},
     {"mlp", put<&Module::mlp, read_choice<kMlps>>},
     {"recipe", put<&Module::recipe, read_choice<kRecipes>>},
     {"dtype", read_type<Module>},
+    {"weight_cache", put<&Module::weight_cache, read_choice<kWeightCaches>>},
     {"splits", put<&Module::splits, read_choice<kSplits>>},
     {"main_grad", put<&Module::main_grad, read_main_grad>},
     {"calls", put<&Module::calls, read_size<1>>},
@@ -164,8 +166,8 @@ constexpr std::array<JsonMember<Module>, 4> kSections{{
 // The keys stand as docs/model-json.md lists them: the first of two that are equally near to an
 // unknown one is suggested.
 constexpr std::array<std::string_view, kMembers.size() + kSections.size()> kModuleKeys{
-    "kind", "mlp",    "dtype",     "recipe", "shape",           "flags",       "bytes",
-    "cost", "splits", "main_grad", "calls",  "output_position", "grad_buckets"};
+    "kind",  "mlp",  "dtype",  "recipe",    "weight_cache", "shape",           "flags",
+    "bytes", "cost", "splits", "main_grad", "calls",        "output_position", "grad_buckets"};
 
 // A size of a shape that another one has to be a multiple of, both under their names.
 struct Divisor {

@@ -499,6 +499,10 @@ constexpr std::array kModuleFaults{
     ModuleFault{"hooks", {"C09"}, hooks},
     ModuleFault{"hooks-each-call", {"C10"}, hooks_each_call},
     ModuleFault{"layers-apart", {"C11"}, layers_apart},
+    ModuleFault{"quantized-bias", {"C12"}, quantized_bias},
+    ModuleFault{"cache-baked-in", {"C13"}, cache_baked_in},
+    ModuleFault{"stale-weight", {"Y07"}, stale_weight},
+    ModuleFault{"amax-out-of-step", {"T15"}, amax_out_of_step},
 };
 
 }  // namespace

@@ -39,4 +39,14 @@ struct ModuleSlip {
 [[nodiscard]] Position last_gradient(const Schedule& schedule, std::size_t rank,
                                      std::int32_t chunk);
 
+// The faults of quantization.cpp, which the table in modules.cpp names.
+[[nodiscard]] std::optional<Broken<Declared>> quantized_bias(const Declared& sound,
+                                                             std::size_t choice);
+[[nodiscard]] std::optional<Broken<Declared>> cache_baked_in(const Declared& sound,
+                                                             std::size_t choice);
+[[nodiscard]] std::optional<Broken<Declared>> stale_weight(const Declared& sound,
+                                                           std::size_t choice);
+[[nodiscard]] std::optional<Broken<Declared>> amax_out_of_step(const Declared& sound,
+                                                               std::size_t choice);
+
 }  // namespace capo::testing

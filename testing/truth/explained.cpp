@@ -40,6 +40,9 @@ constexpr std::array kNotShown{
     NotShown{"C08", "TransformerEngine ends in an error; capo takes each backward as it is"},
     NotShown{"C09", "TransformerEngine ends in an error; capo's modules have no hooks"},
     NotShown{"C10", "capo's modules have no hooks that a replay could leave out"},
+    NotShown{"C12", "TransformerEngine ends in an error; capo's modules queue no bias"},
+    NotShown{"C13", "capo's modules quantize a weight for each microbatch"},
+    NotShown{"Y07", "capo's modules quantize a weight for each microbatch"},
     NotShown{"Y06", "capo's graphs have no paged stash"},
     NotShown{"C11", "Megatron ends in an error; capo captures weight gradients apart as well"},
 };

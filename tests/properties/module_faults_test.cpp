@@ -109,6 +109,23 @@ constexpr std::array kNearMisses{
                module.flags.bias = true;
              }},
     NearMiss{Delayed::Yes, kAny,
+             [](Module& module) {  // C12: an MLP behind a norm without one
+               module.kind = ModuleKind::LayerNormMlp;
+               module.recipe = Recipe::Current;
+             }},
+    NearMiss{Delayed::Either, kAny,
+             [](Module& module) {  // C13: nothing is quantized
+               module.weight_cache = WeightCache::Python;
+             }},
+    NearMiss{Delayed::Either, kAny,
+             [](Module& module) {  // C13: nothing changes the weight
+               module.kind = ModuleKind::GroupedLinearOp;
+               module.splits = Splits::Device;
+               module.recipe = Recipe::Mxfp8;
+               module.weight_cache = WeightCache::Python;
+               module.flags.frozen_weight = true;
+             }},
+    NearMiss{Delayed::Yes, kAny,
              [](Module& module) {  // G04: an empty queue is none of its concern
                module.kind = ModuleKind::GroupedLinear;
                module.splits = Splits::Device;

@@ -47,7 +47,8 @@ TEST(ModelText, HasEverythingThatIsDeclared) {
   Module full{.name = "full",
               .kind = ModuleKind::GroupedMlp,
               .dtype = DataType::Fp16,
-              .recipe = Recipe::Nvfp4};
+              .recipe = Recipe::Nvfp4,
+              .weight_cache = WeightCache::Python};
   full.shape = {.tokens = 8,
                 .hidden = 2,
                 .ffn = 3,

@@ -66,6 +66,10 @@ TEST(ModelReader, KnowsEveryWord) {
     const Model model = read(std::string(R"({"modules":{"m":{"recipe":")") + word + "\"}}}");
     EXPECT_EQ(name_of(*model.modules.list.at(0).recipe), word);
   }
+  for (const char* word : {"device", "python"}) {
+    const Model model = read(std::string(R"({"modules":{"m":{"weight_cache":")") + word + "\"}}}");
+    EXPECT_EQ(name_of(*model.modules.list.at(0).weight_cache), word);
+  }
   for (const char* word : {"host", "device", "input"}) {
     const Model model = read(std::string(R"({"modules":{"m":{"splits":")") + word + "\"}}}");
     EXPECT_EQ(name_of(*model.modules.list.at(0).splits), word);
@@ -360,6 +364,15 @@ TEST(ModelReader, RefusesWhatIsNoPlan) {
   EXPECT_EQ(refused(R"({"model_chunks":[]})"), "`model_chunks` is empty @[]");
   EXPECT_EQ(refused(R"({"model_chunks":[1,0]})"),
             "an item of `model_chunks` must be at least 1 @0");
+}
+
+TEST(ModelReader, ReadsTheRanksThatReduceMagnitudes) {
+  EXPECT_EQ(read(R"({"amax_group":[3,0]})").environment.amax_group,
+            (std::vector<std::int32_t>{0, 3}));
+  EXPECT_EQ(refused(R"({"amax_group":[3,0,3]})"), "rank 3 is twice in `amax_group` @[3,0,3]");
+  EXPECT_EQ(refused(R"({"amax_group":[3]})"), "`amax_group` is of two ranks at least @[3]");
+  EXPECT_EQ(refused(R"({"amax_group":0})"),
+            "`amax_group` is a number, not an array of whole numbers @0");
 }
 
 TEST(ModelReader, RefusesWhatNoModuleIs) {
