@@ -23,6 +23,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -128,20 +129,29 @@ struct Task {
   std::size_t microbatch = 0;
 };
 
-/// All tasks in the order of their slots, and of their ranks within a slot.
+/// All tasks in the order of their slots, and of their ranks within a slot: counted and not sorted,
+/// since there are about as many slots as a rank has tasks.
 std::vector<Task> tasks_of(const AllSlots& all) {
-  std::vector<Task> tasks;
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    for (std::size_t pass = 0; pass < kPasses; ++pass) {
-      for (std::size_t microbatch = 0; microbatch < all[rank][pass].size(); ++microbatch) {
-        tasks.push_back({.slot = all[rank][pass][microbatch],
-                         .rank = rank,
-                         .pass = static_cast<Pass>(pass),
-                         .microbatch = microbatch});
+  std::vector<std::size_t> place;  // by slot: of its first task, once they are added up
+  for (const RankSlots& rank : all) {
+    for (const std::vector<Slot>& slots : rank) {
+      for (const Slot slot : slots) {
+        if (slot + 2 > place.size()) place.resize(slot + 2, 0);
+        ++place[slot + 1];
       }
     }
   }
-  std::ranges::sort(tasks, {}, [](const Task& task) { return std::tuple(task.slot, task.rank); });
+  std::partial_sum(place.begin(), place.end(), place.begin());
+  std::vector<Task> tasks(place.empty() ? 0 : place.back());
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    for (std::size_t pass = 0; pass < kPasses; ++pass) {
+      for (std::size_t microbatch = 0; microbatch < all[rank][pass].size(); ++microbatch) {
+        const Slot slot = all[rank][pass][microbatch];
+        tasks[place[slot]++] = {
+            .slot = slot, .rank = rank, .pass = static_cast<Pass>(pass), .microbatch = microbatch};
+      }
+    }
+  }
   return tasks;
 }
 

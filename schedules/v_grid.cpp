@@ -15,6 +15,8 @@ namespace {
 /// A longer grid is timed for so many periods for each rank; if it does not repeat itself by then,
 /// all of it is.
 constexpr std::size_t kTellingPeriods = 16;
+/// Ranks may be late by turns, so that times repeat after one, two, three or more periods.
+constexpr std::uint32_t kCycle = 12;
 
 class Squeeze {
  public:
@@ -119,14 +121,15 @@ class Timing {
   void run_period(std::size_t from) {
     run(from, from + kPeriod);
     const std::optional<double> later = later_by();
-    const bool as_before = later && std::abs(*later - period_) <= kEqual * clocks_.front().now;
+    const bool as_before = later && std::abs(*later - cycle_) <= kEqual * clocks_.front().now;
     alike_ = as_before ? alike_ + 1 : 0;
-    period_ = later.value_or(0);
+    cycle_ = later.value_or(0);
   }
 
-  /// Whether all that later periods wait for came a period later each time, so that they will, too.
+  /// Whether all that later periods wait for came later by the same than a cycle before, so that
+  /// they will, too.
   [[nodiscard]] bool repeats() const { return alike_ > 0 && alike_ >= microbatches_on_their_way(); }
-  [[nodiscard]] double period() const { return period_; }
+  [[nodiscard]] double cycle() const { return cycle_; }
 
   [[nodiscard]] double span() const {
     double span = 0;
@@ -158,16 +161,16 @@ class Timing {
     end_of_.at(rank, pass, microbatch) = clock.now;
   }
 
-  /// How much later every rank's last task of each pass ended than the one before it; nullopt if
-  /// not all by the same.
+  /// How much later every rank's last task of each pass ended than the one a cycle before it;
+  /// nullopt if not all by the same.
   [[nodiscard]] std::optional<double> later_by() {
     std::optional<double> later;
     for (std::size_t rank = 0; rank < clocks_.size(); ++rank) {
       for (const Pass pass : kChain) {
         const std::uint32_t count = clocks_[rank].counts[as_index(pass)];
-        if (count < 2) return std::nullopt;
+        if (count <= kCycle) return std::nullopt;
         const double last = end_of_.at(rank, pass, count - 1);
-        const double by = last - end_of_.at(rank, pass, count - 2);
+        const double by = last - end_of_.at(rank, pass, count - 1 - kCycle);
         if (later && std::abs(by - *later) > kEqual * last) return std::nullopt;
         later = by;
       }
@@ -187,8 +190,8 @@ class Timing {
   Costs costs_;
   std::vector<RankClock> clocks_;
   TaskTable<double> end_of_;
-  std::size_t alike_ = 0;  // so many periods came as much later as the one before them
-  double period_ = 0;
+  std::size_t alike_ = 0;  // so many periods came as much later than a cycle before
+  double cycle_ = 0;
 };
 
 std::vector<Move> order_of(const VGrid& grid, std::size_t rank) {
@@ -257,12 +260,13 @@ std::optional<double> span_of_longer(const VGrid& grid, std::size_t microbatches
   Timing timing(grid, microbatches + most, costs);
   timing.run(0, *steady);
   std::size_t periods = 0;
-  for (; periods < most && !timing.repeats(); ++periods) timing.run_period(*steady);
-  if (!timing.repeats() && periods < more) {
+  const auto is_told = [&] { return timing.repeats() && (more - periods) % kCycle == 0; };
+  for (; periods < most && !is_told(); ++periods) timing.run_period(*steady);
+  if (periods < more && !is_told()) {
     return span_of(*lengthen(grid, more), microbatches + more, costs);
   }
   timing.run(*steady, grid.slots());
-  return timing.span() + static_cast<double>(more - periods) * timing.period();
+  return timing.span() + static_cast<double>((more - periods) / kCycle) * timing.cycle();
 }
 
 PublishedOrders orders_of(const VGrid& grid) {
