@@ -19,6 +19,9 @@ namespace capo::optimise {
 
 namespace {
 
+/// The ends of a step have so many microbatches for each rank.
+constexpr std::int32_t kMicrobatchesOfEnds = 8;
+
 struct Job {
   double head;
   double takes;
@@ -51,15 +54,36 @@ double jackson(std::vector<Job> jobs) {
   return last;
 }
 
-// The shortest sequence of a rank's tasks, none before its head.
-double machine(const Problem& problem, const Windows& windows, std::size_t rank) {
+// A step of fewer microbatches, where there are very many: the first half of them has the heads of
+// as many of the step's, and the second half the tails of its last ones, since heads look back and
+// tails ahead alone.
+Problem ends_of(const Problem& problem) {
+  Problem ends = problem;
+  ends.frame.microbatches =
+      std::min(problem.frame.microbatches, kMicrobatchesOfEnds * problem.frame.ranks);
+  return ends;
+}
+
+// The shortest sequence of a rank's tasks, none before its head. `windows` are of the step's ends;
+// of the microbatches between these each task stands behind the first half's tasks of its series,
+// and before the second half's.
+double machine(const Problem& problem, const Problem& ends, const Windows& windows,
+               std::size_t rank) {
+  const std::uint32_t half = ends.microbatches() / 2;
+  const double left_out = problem.microbatches() - ends.microbatches();
   std::vector<Job> jobs;
-  jobs.reserve(problem.tasks_of_rank());
+  jobs.reserve(ends.tasks_of_rank() + problem.of_rank[rank].size());
   for (const SeriesId series : problem.of_rank[rank]) {
-    for (std::uint32_t k = 0; k < problem.microbatches(); ++k) {
-      const TaskNumber task = series * problem.microbatches() + k;
-      jobs.push_back({windows.head(task), problem.series[series].takes, windows.tail(task)});
+    const double takes = problem.series[series].takes;
+    const TaskNumber first = series * ends.microbatches();
+    for (std::uint32_t k = 0; k < ends.microbatches(); ++k) {
+      const double head = windows.head(first + k) + (k < half ? 0 : left_out * takes);
+      const double tail = windows.tail(first + k) + (k < half ? left_out * takes : 0);
+      jobs.push_back({head, takes, tail});
     }
+    if (left_out == 0) continue;
+    const double head = windows.head(first + half);
+    jobs.push_back({head, left_out * takes, windows.tail(first + half - 1)});
   }
   return jackson(std::move(jobs));
 }
@@ -145,9 +169,12 @@ double raised(double low, double next, const std::function<bool(double)>& refute
   return low;
 }
 
-void raise_by_narrowing(Bound& bound, Narrowing narrowing, double unit, std::size_t rank,
-                        std::uint64_t budget) {
-  if (bound.value <= 0 || narrowing.states() == 0) return;
+void raise_by_narrowing(Bound& bound, const Problem& problem, std::optional<std::size_t> own,
+                        std::uint64_t budget, const std::function<bool()>& stopped) {
+  const double unit = unit_of(problem);
+  if (bound.value <= 0 || stopped()) return;
+  Narrowing narrowing(problem, own, stopped);
+  if (narrowing.states() == 0 || narrowing.states() > budget) return;
   const double step = unit > 0 ? unit : 1e-5 * bound.value;
   const double next = unit > 0 ? 1 : 0;
   const double steps = bound.value / step;
@@ -158,7 +185,7 @@ void raise_by_narrowing(Bound& bound, Narrowing narrowing, double unit, std::siz
   const double second = raised(first, next, [&](double until) {
     return budget >= narrowing.states() && narrowing.refutes_by_halves(until * step, budget);
   });
-  raise(bound, second * step, "narrowing", rank);
+  raise(bound, second * step, "narrowing", own.value_or(0));
 }
 
 }  // namespace
@@ -166,11 +193,12 @@ void raise_by_narrowing(Bound& bound, Narrowing narrowing, double unit, std::siz
 LowerBounds lower_bounds(const Problem& problem, std::uint64_t states,
                          const std::function<bool()>& stopped) {
   LowerBounds bounds;
-  const Windows all(problem, std::nullopt);
+  const Problem ends = ends_of(problem);
+  const Windows all(ends, std::nullopt);
   const std::vector<double> residence = residences(problem);
   for (std::size_t rank = 0; rank < problem.of_rank.size(); ++rank) {
-    raise(bounds.makespan, machine(problem, all, rank), "machine", rank);
-    raise(bounds.span, machine(problem, Windows(problem, rank), rank), "machine", rank);
+    raise(bounds.makespan, machine(problem, ends, all, rank), "machine", rank);
+    raise(bounds.span, machine(problem, ends, Windows(ends, rank), rank), "machine", rank);
     const double held = held_over_time(problem, residence, rank) / problem.memory_limit;
     raise(bounds.makespan, all.begin(rank) + held, "memory", rank);
     raise(bounds.span, held, "memory", rank);
@@ -182,14 +210,10 @@ LowerBounds lower_bounds(const Problem& problem, std::uint64_t states,
   }
   raise(bounds.makespan, problem.closed_forms.makespan);
   raise(bounds.span, problem.closed_forms.span);
-  const double unit = unit_of(problem);
-  raise_by_narrowing(bounds.makespan, Narrowing(problem, all, std::nullopt, stopped), unit, 0,
-                     states);
+  raise_by_narrowing(bounds.makespan, problem, std::nullopt, states, stopped);
   const std::size_t ranks = problem.of_rank.size();
   for (std::size_t rank = 0; rank < ranks && !stopped(); ++rank) {
-    const Windows windows(problem, rank);
-    raise_by_narrowing(bounds.span, Narrowing(problem, windows, rank, stopped), unit, rank,
-                       states / ranks);
+    raise_by_narrowing(bounds.span, problem, rank, states / ranks, stopped);
   }
   return bounds;
 }

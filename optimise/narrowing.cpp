@@ -47,11 +47,11 @@ constexpr std::size_t kWeightKind = 2;
 
 }  // namespace
 
-Narrowing::Narrowing(const Problem& problem, const Windows& windows, std::optional<std::size_t> own,
+Narrowing::Narrowing(const Problem& problem, std::optional<std::size_t> own,
                      std::function<bool()> stopped)
     : problem_(problem),
       stopped_(std::move(stopped)),
-      windows_(windows),
+      own_(own),
       m_(problem.microbatches()),
       of_kind_(problem.tasks_of_rank() / 3),
       passes_(problem.frame.topology == Topology::Bidirectional ? 1
@@ -131,13 +131,14 @@ bool Narrowing::has_room(const Rank& rank, std::size_t f, std::size_t b, std::si
 }
 
 void Narrowing::begin(double until) {
+  if (!windows_) windows_.emplace(problem_, own_);
   until_ = until;
   slack_ = 1e-10 * until;
   for (SeriesId id = 0; id < problem_.series.size(); ++id) {
     for (std::uint32_t k = 0; k < m_; ++k) {
       const TaskNumber task = id * m_ + k;
-      first_[task] = windows_.head(task);
-      last_[task] = until - windows_.tail(task) - problem_.series[id].takes;
+      first_[task] = windows_->head(task);
+      last_[task] = until - windows_->tail(task) - problem_.series[id].takes;
     }
   }
   for (Rank& rank : ranks_) {

@@ -93,7 +93,8 @@ class Periods {
 [[nodiscard]] std::optional<Orders> resized(const Problem& from, const Orders& orders,
                                             const Problem& to, std::int32_t part, double share);
 
-/// The best of these for parts of different length; nullopt if there is none.
+/// The best of these for parts of different length, as far as little more tells; nullopt if there
+/// is none.
 [[nodiscard]] std::optional<Orders> lengthened(const Problem& from, const Orders& orders,
                                                const Problem& to);
 

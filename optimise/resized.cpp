@@ -94,20 +94,42 @@ std::optional<Orders> resized(const Problem& from, const Orders& orders, const P
   return made;
 }
 
+namespace {
+
+double makespan_of(const Problem& from, const Orders& orders, const Problem& to,
+                   std::int32_t part) {
+  const auto longer = resized(from, orders, to, part, 0.5);
+  return longer ? evaluate(to, *longer)->makespan : std::numeric_limits<double>::infinity();
+}
+
+// About what it comes to if a part is repeated: if that is often, what little more comes to tells.
+double foreseen(const Problem& from, const Orders& orders, const Problem& to, std::int32_t part) {
+  const std::int32_t more = to.frame.microbatches - from.frame.microbatches;
+  if (more % kMultiple != 0 || more <= 2 * kMultiple) return makespan_of(from, orders, to, part);
+  Problem little = from;
+  little.frame.microbatches += kMultiple;
+  const double first = makespan_of(from, orders, little, part);
+  if (first == std::numeric_limits<double>::infinity()) return first;
+  little.frame.microbatches += kMultiple;
+  const double second = makespan_of(from, orders, little, part);
+  return second + (more / kMultiple - 2) * (second - first);
+}
+
+}  // namespace
+
 std::optional<Orders> lengthened(const Problem& from, const Orders& orders, const Problem& to) {
   const std::int32_t more = to.frame.microbatches - from.frame.microbatches;
-  std::optional<Orders> best;
+  std::optional<std::int32_t> best;
   double least = std::numeric_limits<double>::infinity();
   for (const std::int32_t part : kParts) {
     if (more % part != 0) continue;
-    auto longer = resized(from, orders, to, part, 0.5);
-    if (!longer) continue;
-    const double makespan = evaluate(to, *longer)->makespan;
+    const double makespan = foreseen(from, orders, to, part);
     if (makespan >= least) continue;
     least = makespan;
-    best = std::move(longer);
+    best = part;
   }
-  return best;
+  if (!best) return std::nullopt;
+  return resized(from, orders, to, *best, 0.5);
 }
 
 std::optional<Problem> shortened(const Problem& problem, std::int32_t least) {

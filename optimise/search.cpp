@@ -30,7 +30,9 @@ constexpr std::uint64_t kPlacedAtFirst = 8'000'000;
 /// Settings of rules are compared on a step of at most so many microbatches for each rank.
 constexpr std::int32_t kShortStep = 4;
 /// Orders of a shorter step are made longer if they are better by this share than the last ones.
-constexpr double kWorthLengthening = 3e-4;
+constexpr double kWorthLengthening = 1e-3;
+/// So many starts of a long step are made shorter.
+constexpr std::size_t kStartsOfShorter = 4;
 /// A searcher that is behind for so many rounds goes on from the best.
 constexpr int kPatience = 6;
 
@@ -148,6 +150,12 @@ class Searcher {
   std::unique_ptr<Walk> walk_;
 };
 
+/// A start and what it comes to.
+struct Valued {
+  double value = 0;
+  Start start;
+};
+
 class Search {
  public:
   Search(const Problem& problem, const SearchOptions& options,
@@ -157,17 +165,17 @@ class Search {
   std::optional<Found> run(const std::function<std::vector<Start>()>& starts) {
     if (options_.stopped()) return std::nullopt;
     const std::vector<Rules> settings = rule_settings(problem_);
-    try_rules(settings.front());
+    const auto shorter = shortened(problem_, short_step());
+    if (shorter) lengthen_rules(*shorter, settings.front());
+    if (best_.orders.empty()) try_rules(settings.front());
     try_starts(starts());
     if (options_.better_bound) bound_ = std::max(bound_, options_.better_bound());
-    const auto rules = compared(settings);
-    if (best_.orders.empty()) return std::nullopt;
-    const auto shorter = shortened(problem_, short_step());
-    if (shorter && !proved() && !options_.stopped()) {
+    if (shorter) {
       run_shorter(*shorter);
     } else {
-      run_rounds(rules);
+      run_rounds(compared(settings));
     }
+    if (best_.orders.empty()) return std::nullopt;
     found_.moves = moves_;
     found_.ended = proved() ? Ended::Proof : stopped_ ? Ended::Stopped : Ended::Budget;
     return found_;
@@ -176,8 +184,8 @@ class Search {
  private:
   [[nodiscard]] bool proved() const { return reaches(best_.value, bound_); }
 
-  // The settings with the values of what they construct, the best first; of a long step, what they
-  // construct of a shorter one.
+  // The settings with the values of what they construct, the best first; of a longer step, what
+  // they construct of a short one.
   std::vector<std::pair<double, Rules>> compared(const std::vector<Rules>& settings) {
     Problem shorter = problem_;
     shorter.frame.microbatches = std::min(problem_.frame.microbatches, short_step());
@@ -199,6 +207,14 @@ class Search {
     return tried;
   }
 
+  // What takes no longer for more microbatches, but for writing the orders down.
+  void lengthen_rules(const Problem& shorter, const Rules& setting) {
+    const auto orders = construct(shorter, setting);
+    if (!orders) return;
+    const auto longer = lengthened(shorter, *orders, problem_);
+    if (longer) take(*longer, *evaluate(problem_, *longer), "rules");
+  }
+
   void try_rules(const Rules& setting) {
     if (const auto orders = construct(problem_, setting)) {
       take(*orders, *evaluate(problem_, *orders), "rules");
@@ -210,7 +226,8 @@ class Search {
       const auto figures = evaluate(problem_, start.orders);
       if (!figures || !fits(problem_, *figures)) continue;
       take(start.orders, *figures, start.name);
-      starts_.push_back(std::move(start));
+      starts_.push_back(
+          {.value = value_of(*figures, options_.objective), .start = std::move(start)});
     }
   }
 
@@ -219,18 +236,25 @@ class Search {
     return std::max(kShortStep * problem_.frame.ranks, 16);
   }
 
-  // Searches orders of fewer microbatches, and makes those that are better longer.
-  void run_shorter(const Problem& shorter) {
+  // The best starts, of as many microbatches as the shorter step has.
+  std::vector<Start> shortened_starts(const Problem& shorter) {
     const double share = 0.5 * shorter.frame.microbatches / problem_.frame.microbatches;
     const std::int32_t left_out = problem_.frame.microbatches - shorter.frame.microbatches;
-    const auto starts = [&] {
-      std::vector<Start> shorts;
-      for (const Start& start : starts_) {
-        auto orders = resized(problem_, start.orders, shorter, left_out, share);
-        if (orders) shorts.push_back({.name = start.name, .orders = *std::move(orders)});
-      }
-      return shorts;
-    };
+    std::stable_sort(starts_.begin(), starts_.end(),
+                     [](const Valued& a, const Valued& b) { return a.value < b.value; });
+    std::vector<Start> shorts;
+    for (std::size_t i = 0; i < std::min(kStartsOfShorter, starts_.size()); ++i) {
+      const Start& start = starts_[i].start;
+      auto orders = resized(problem_, start.orders, shorter, left_out, share);
+      if (orders) shorts.push_back({.name = start.name, .orders = *std::move(orders)});
+    }
+    return shorts;
+  }
+
+  // Searches orders of fewer microbatches, and makes those that are better longer.
+  void run_shorter(const Problem& shorter) {
+    stopped_ = options_.stopped();
+    if (proved() || stopped_) return;
     SearchOptions options = options_;
     options.bound = 0;  // that of the shorter step is none of this one
     options.better_bound = nullptr;
@@ -243,7 +267,9 @@ class Search {
       if (longer) take(*longer, *evaluate(problem_, *longer), found.from);
     };
     const std::function<void(const Found&)> tell = lengthen;
+    const auto starts = [&] { return shortened_starts(shorter); };
     const auto found = Search(shorter, options, tell).run(starts);
+    stopped_ = options_.stopped();
     if (!found) return;
     last = std::numeric_limits<double>::infinity();
     lengthen(*found);
@@ -273,6 +299,8 @@ class Search {
   }
 
   void run_rounds(const std::vector<std::pair<double, Rules>>& rules) {
+    stopped_ = options_.stopped();
+    if (best_.orders.empty() || stopped_) return;
     std::vector<Searcher> searchers;
     Chance seeds(options_.seed);
     for (std::size_t i = 0; i < kSearchers; ++i) {
@@ -314,7 +342,7 @@ class Search {
   const SearchOptions& options_;
   const std::function<void(const Found&)>& tell_;
   double bound_;
-  std::vector<Start> starts_;  // that run and fit
+  std::vector<Valued> starts_;  // that run and fit
   Known best_;
   Found found_;
   std::uint64_t moves_ = 0;

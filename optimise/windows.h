@@ -74,10 +74,10 @@ class Windows {
 /// Shows that no orders end by a given time (narrowing.cpp).
 class Narrowing {
  public:
-  /// `own`: of whose span it is, as of the windows; nullopt: the makespan. Both outlive it.
-  /// Whoever stops it takes what is left of the budget away.
+  /// `own`: of whose span it is; nullopt: the makespan. The problem outlives it. Whoever stops it
+  /// takes what is left of the budget away.
   Narrowing(
-      const Problem& problem, const Windows& windows, std::optional<std::size_t> own,
+      const Problem& problem, std::optional<std::size_t> own,
       std::function<bool()> stopped = [] { return false; });
 
   /// Whether it is shown that no orders end by then. Takes what it costs from the budget, and says
@@ -129,7 +129,8 @@ class Narrowing {
 
   const Problem& problem_;
   std::function<bool()> stopped_;
-  const Windows& windows_;
+  std::optional<std::size_t> own_;
+  std::optional<Windows> windows_;  // found when they are needed
   std::uint32_t m_;
   std::size_t of_kind_;  // tasks of a kind on a rank
   std::size_t passes_;   // chunks of a rank that one microbatch passes

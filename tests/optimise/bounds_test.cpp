@@ -1,5 +1,6 @@
 #include "optimise/bounds.h"
 
+#include "optimise/construct.h"
 #include "optimise/evaluation.h"
 #include "tests/optimise/problems.h"
 
@@ -79,6 +80,46 @@ TEST(LowerBounds, AreNotAboveAnythingThatRuns) {
     ASSERT_LE(bounds.makespan.value, figures.makespan) << bounds.makespan.by << " in " << round;
     ASSERT_LE(bounds.span.value, figures.span) << bounds.span.by << " in " << round;
   }
+}
+
+// Of very many microbatches only those at both ends are looked at one by one.
+TEST(LowerBounds, OfManyMicrobatchesAreNotAboveAnythingThatRuns) {
+  std::mt19937 engine(5);
+  int rounds = 0;
+  while (rounds < 60) {
+    Problem problem = problem_by_chance(engine);
+    if (problem.frame.ranks > 3) continue;
+    problem.frame.microbatches = 8 * problem.frame.ranks + static_cast<int>(below(engine, 90));
+    double most = 0;  // one microbatch fits
+    for (const auto& rank : problem.of_rank) {
+      double each = 0;
+      for (const SeriesId series : rank) each += std::max(0.0, problem.series[series].holds);
+      most = std::max(most, each);
+    }
+    problem.memory_limit = std::max(1e-9, most * (1 + below(engine, 4)));
+    const Rules rules{.patience = 0.5};
+    const auto orders = construct(problem, rules);
+    ASSERT_TRUE(orders.has_value());
+    const Figures figures = *evaluate(problem, *orders);
+    const LowerBounds bounds = lower_bounds(problem, 0);
+    ASSERT_LE(bounds.makespan.value, figures.makespan) << bounds.makespan.by << " in " << rounds;
+    ASSERT_LE(bounds.span.value, figures.span) << bounds.span.by << " in " << rounds;
+    ++rounds;
+  }
+}
+
+TEST(LowerBounds, OfManyMicrobatchesAddTheirWork) {
+  // Costs of rank 1 are others, so that no closed form knows this step; rank 1 works 9 for each.
+  SimulationOptions options{.memory_limit = 6};
+  options.costs = simulated::costs("f=2,b=3,w=1,comm=1");
+  options.costs.set({.scope = {.rank = 1}, .key = CostSetting::Key::Forward, .value = 5});
+  const auto bound_of = [&](std::int32_t microbatches) {
+    return lower_bounds(*problem_of({.ranks = 3, .microbatches = microbatches}, options), 0)
+        .makespan.value;
+  };
+  const double few = bound_of(24);
+  EXPECT_NEAR(bound_of(25), few + 9, 1e-6);
+  EXPECT_NEAR(bound_of(1'000), few + 9 * 976, 1e-6);
 }
 
 }  // namespace

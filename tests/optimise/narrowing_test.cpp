@@ -26,9 +26,8 @@ Problem stepped(const Frame& frame, const std::string& costs, std::optional<doub
 }
 
 bool refutes(const Problem& problem, double until) {
-  const Windows windows(problem, std::nullopt);
   std::uint64_t budget = kEnough;
-  return Narrowing(problem, windows, std::nullopt).refutes(until, budget);
+  return Narrowing(problem, std::nullopt).refutes(until, budget);
 }
 
 // All sequences of a rank in which no task stands before what it waits for on the rank.
@@ -112,8 +111,7 @@ TEST(Narrowing, KnowsWhatMemoryLeavesTimeFor) {
 TEST(Narrowing, RefutesMoreByHalves) {
   // 427 was proved to be the optimum by an integer program.
   const Problem problem = stepped({.ranks = 8, .microbatches = 16}, "f=5,b=6,w=4", 4);
-  const Windows windows(problem, std::nullopt);
-  Narrowing narrowing(problem, windows, std::nullopt);
+  Narrowing narrowing(problem, std::nullopt);
   std::uint64_t budget = kEnough;
   EXPECT_FALSE(narrowing.refutes(426, budget));
   EXPECT_TRUE(narrowing.refutes_by_halves(426, budget));
@@ -123,8 +121,7 @@ TEST(Narrowing, RefutesMoreByHalves) {
 TEST(Narrowing, GivesUpWithoutABudgetAndForChunksThatDiffer) {
   const Frame frame{.ranks = 4, .chunks = 2, .microbatches = 8, .topology = Topology::V};
   const Problem problem = stepped(frame, "f=10,b=16,w=4,comm=1", 4);
-  const Windows windows(problem, std::nullopt);
-  Narrowing narrowing(problem, windows, std::nullopt);
+  Narrowing narrowing(problem, std::nullopt);
   std::uint64_t budget = narrowing.states() - 1;
   EXPECT_FALSE(narrowing.refutes(285, budget));
   budget = kEnough;
@@ -135,7 +132,7 @@ TEST(Narrowing, GivesUpWithoutABudgetAndForChunksThatDiffer) {
   options.costs.set(
       {.scope = {.rank = -1, .chunk = 1}, .key = CostSetting::Key::Forward, .value = 3});
   const Problem uneven = *problem_of(frame, options);
-  EXPECT_EQ(Narrowing(uneven, Windows(uneven, std::nullopt), std::nullopt).states(), 0);
+  EXPECT_EQ(Narrowing(uneven, std::nullopt).states(), 0);
 }
 
 TEST(Narrowing, BoundsAreNotAboveTheBestOfAllOrders) {
