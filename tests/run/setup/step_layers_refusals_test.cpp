@@ -137,9 +137,14 @@ TEST(StepLayersRefusals, ARouterChoosesAmongTheGroupsThatThereAre) {
   EXPECT_EQ(refusal_of(module), "module `experts` does not say its groups");
 }
 
-TEST(StepLayersRefusals, ARecipeIsRefusedByNobody) {
+TEST(StepLayersRefusals, CodesTakeMemoryOfTheirOwn) {
   Module module = declared();
+  module.recipe = Recipe::Current;
+  EXPECT_EQ(refusal_of(module), "") << "it runs in the module's own type";
   module.recipe = Recipe::Mxfp8;
+  EXPECT_EQ(refusal_of(module),
+            "module `experts` takes 13312 bytes of activations, and the model file gives it 8192");
+  module.bytes.activations = 13312;
   EXPECT_EQ(refusal_of(module), "");
 }
 
