@@ -193,6 +193,16 @@ __device__ inline std::uint32_t load_shared(std::uint32_t at) {
   asm volatile("ld.shared.u32 %0, [%1];\n" : "=r"(word) : "r"(at) : "memory");
   return word;
 }
+__device__ inline std::uint32_t load_shared_half(std::uint32_t at) {
+  std::uint16_t half;
+  asm volatile("ld.shared.u16 %0, [%1];\n" : "=h"(half) : "r"(at) : "memory");
+  return half;
+}
+__device__ inline std::uint32_t load_shared_byte(std::uint32_t at) {
+  std::uint32_t byte;
+  asm volatile("ld.shared.u8 %0, [%1];\n" : "=r"(byte) : "r"(at) : "memory");
+  return byte;
+}
 __device__ inline void store_shared(std::uint32_t at, std::uint32_t word) {
   asm volatile("st.shared.u32 [%0], %1;\n" ::"r"(at), "r"(word) : "memory");
 }

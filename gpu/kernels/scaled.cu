@@ -23,12 +23,19 @@ const Kernel<ScaledProduct> kKernels[] = {
     multiply_scaled_plainly<Scaling::Block, Bf16>, multiply_scaled_plainly<Scaling::Block, Fp16>,
     multiply_scaled_plainly<Scaling::Block, float>, multiply_scaled_plainly<Scaling::Mxfp8, Bf16>,
     multiply_scaled_plainly<Scaling::Mxfp8, Fp16>, multiply_scaled_plainly<Scaling::Mxfp8, float>,
-    // On sm_90a: rows, and gradients of weights, by the type of the result.
-    multiply_scaled_on_hopper<Bf16, WideFor::Rows>, multiply_scaled_on_hopper<Fp16, WideFor::Rows>,
-    multiply_scaled_on_hopper<float, WideFor::Rows>,
-    multiply_scaled_on_hopper<Bf16, WideFor::ManyRows>,
-    multiply_scaled_on_hopper<Fp16, WideFor::ManyRows>,
-    multiply_scaled_on_hopper<float, WideFor::ManyRows>};
+    // On sm_90a, by the scaling: rows, and gradients of weights, by the type of the result.
+    multiply_scaled_on_hopper<Scaling::Block, Bf16, WideFor::Rows>,
+    multiply_scaled_on_hopper<Scaling::Block, Fp16, WideFor::Rows>,
+    multiply_scaled_on_hopper<Scaling::Block, float, WideFor::Rows>,
+    multiply_scaled_on_hopper<Scaling::Block, Bf16, WideFor::ManyRows>,
+    multiply_scaled_on_hopper<Scaling::Block, Fp16, WideFor::ManyRows>,
+    multiply_scaled_on_hopper<Scaling::Block, float, WideFor::ManyRows>,
+    multiply_scaled_on_hopper<Scaling::Mxfp8, Bf16, WideFor::Rows>,
+    multiply_scaled_on_hopper<Scaling::Mxfp8, Fp16, WideFor::Rows>,
+    multiply_scaled_on_hopper<Scaling::Mxfp8, float, WideFor::Rows>,
+    multiply_scaled_on_hopper<Scaling::Mxfp8, Bf16, WideFor::ManyRows>,
+    multiply_scaled_on_hopper<Scaling::Mxfp8, Fp16, WideFor::ManyRows>,
+    multiply_scaled_on_hopper<Scaling::Mxfp8, float, WideFor::ManyRows>};
 constexpr std::size_t kHopper = 2 * kTypes;
 
 bool is_weight(const ScaledProduct& call) {
@@ -42,7 +49,9 @@ bool lies_well(const ScaledProduct& call) {
   const ScaledSides sides = operands_of(call);
   const bool codes_do = is_aligned(sides.a.codes) && is_aligned(sides.b.codes) &&
                         call.in % 16 == 0 && call.out % 16 == 0;
-  if (!is_weight(call)) return codes_do && is_aligned(call.result);
+  if (!is_weight(call)) {
+    return codes_do && is_aligned(call.result) && is_aligned(sides.b.scales);
+  }
   return codes_do && is_aligned(sides.a.scales) && is_aligned(sides.b.scales);
 }
 
@@ -54,18 +63,19 @@ Launch<ScaledProduct> launch_of(const ScaledProduct& call) {
   const auto type = static_cast<std::size_t>(call.type);
   if (type >= kTypes) return {};
   const run::GroupedProduct as = seen(call);
-  const bool on_hopper =
-      kHasHopper && limits->capability == 9 && lies_well(call) && call.scaling == Scaling::Block;
+  const bool on_hopper = kHasHopper && limits->capability == 9 && lies_well(call);
   if (!on_hopper) {
     return {.kernel = kKernels[static_cast<std::size_t>(call.scaling) * kTypes + type],
             .blocks = blocks_for(most_tiles<kPlainSide, kPlainSide>(as)),
             .threads = kPlainThreads};
   }
-  return {.kernel = kKernels[kHopper + (is_weight(call) ? kTypes : 0) + type],
+  const std::size_t scaling = call.scaling == Scaling::Block ? 0 : 2 * kTypes;
+  return {.kernel = kKernels[kHopper + scaling + (is_weight(call) ? kTypes : 0) + type],
           .blocks = std::clamp<std::int64_t>(most_tiles<kWideHigh, kWideAcross>(as), 1,
                                              limits->multiprocessors),
           .threads = kWideThreads,
-          .shared_bytes = scaled_bytes(is_weight(call) ? WideFor::ManyRows : WideFor::Rows),
+          .shared_bytes =
+              scaled_bytes(call.scaling, is_weight(call) ? WideFor::ManyRows : WideFor::Rows),
           .at_once = limits->multiprocessors};
 }
 

@@ -1,9 +1,10 @@
-// A product of codes on the FP8 units of sm_90a, for blocks of 128 along the depth.
+// A product of codes on the FP8 units of sm_90a, for blocks of 128 or of 32 along the depth.
 //
 // The units add up products in fewer digits than fp32 has, so sums of one block are moved, times
 // both operands' scales, into sums in fp32: promotion, as DeepSeek-V3's report asks for it. It also
-// is where the scales come in, and takes no time of the units': a block's two warpgroups take
-// turns, and one multiplies while the other promotes.
+// is where the scales come in. One of a block's two warpgroups promotes while the other multiplies;
+// to make them take turns by a barrier was tried, and is no faster. sm_90 has no instruction for
+// the blocks of 32 of MXFP8, which are promoted four times as often.
 //
 // A block of threads is that of product_hopper.cuh, with the same tiles of 128 x 256, slots and
 // chunks, since 128 codes take as many bytes as 64 numbers of 16 bits. Other than there both
@@ -18,9 +19,13 @@
 // Sums of a thread are two halves of 64 x 128 of a warpgroup, one after the other: the sums of a
 // block, 64 numbers, are all that fits beside the 128 of the tile.
 //
-// Scales: a forward's rows and weights have one number for each of a thread's two rows and each
-// half, which threads read one block ahead. Columns have one for each of 256, which the copy engine
-// brings into the slot. Tested by tests/gpu/codes_test.cpp.
+// Scales: rows begin anywhere, so each thread reads those of its two rows, one slice ahead. Those
+// of weights in squares are one number for each half, which it reads as well. All others are one
+// for each of so many columns, which the copy engine brings into the slot:
+//
+//   slot s   scales of A (4 blocks of 128 bytes, or 128 floats) | of B (of 256)
+//
+// Tested by tests/gpu/codes_test.cpp.
 
 #pragma once
 
@@ -32,18 +37,22 @@
 
 namespace capo::gpu {
 
-inline constexpr int kCodesDeep = 128;  // codes of a slice, and of a block
+inline constexpr int kCodesDeep = 128;  ///< codes of a slice
 inline constexpr int kScalesOfA = kWideHigh * 4;
 inline constexpr int kScalesOfB = kWideAcross * 4;
 
+/// Whether the copy engine brings scales into slots.
+[[nodiscard]] __host__ __device__ constexpr bool brings_scales(run::Scaling scaling, WideFor what) {
+  return what == WideFor::ManyRows || scaling == run::Scaling::Mxfp8;
+}
 /// Shared memory that the launch gives: slots and chunks, then the scales of each slot.
-[[nodiscard]] __host__ __device__ constexpr int scaled_bytes(WideFor what) {
+[[nodiscard]] __host__ __device__ constexpr int scaled_bytes(run::Scaling scaling, WideFor what) {
   const WideShape shape = shape_for(what);
-  const bool brings_scales = what == WideFor::ManyRows;
-  return shape.bytes() + (brings_scales ? shape.slots * (kScalesOfA + kScalesOfB) : 0);
+  return shape.bytes() +
+         (brings_scales(scaling, what) ? shape.slots * (kScalesOfA + kScalesOfB) : 0);
 }
 
-template <typename C, WideFor kFor>
+template <run::Scaling kScaling, typename C, WideFor kFor>
 class WideScaled {
  public:
   using Shared = WideShared<kFor>;
@@ -100,6 +109,11 @@ class WideScaled {
   // From one 32 of depth to the next, in units of 16 bytes; and from one half of B to the other.
   static constexpr int kStep = 32 / 16;
   static constexpr int kOtherHalf = kHalfAcross * kCodesDeep / 16;
+  static constexpr bool kIsBlock = kScaling == run::Scaling::Block;
+  static constexpr int kDeep = static_cast<int>(run::block_depth(kScaling));
+  static constexpr int kBlocks = kCodesDeep / kDeep;  // of a slice
+  static constexpr int kScaleBytes = kIsBlock ? 4 : 1;
+  static constexpr bool kHasSquares = kIsBlock && !kSumsRows;
 
   [[nodiscard]] __device__ MapRing& maps() const { return map_rings.rings[shared_.ring]; }
   [[nodiscard]] __device__ std::uint32_t slot_address(int slot) const {
@@ -136,102 +150,193 @@ class WideScaled {
     const std::uint32_t a = slot_address(slot);
     const std::uint32_t b = a + kShape.a_bytes();
     const MapRing& ring = maps();
+    const Line of_a =
+        kSumsRows ? line_of_columns(sides_.a, tile, call_.out, tile.row, kWideHigh) : Line{};
+    const Line of_b = kHasSquares ? Line{}
+                      : kSumsRows
+                          ? line_of_columns(sides_.b, tile, call_.in, tile.column, kWideAcross)
+                          : line_of_weights(tile);
+    const int blocks = blocks_of(slice);
+    arrive_expecting(full, kShape.slot_bytes() + blocks * (of_a.bytes + of_b.bytes));
     if constexpr (kSumsRows) {
-      const int block = depths_.first_block[tile.group] + slice;
-      const int of_a = 4 * min(kWideHigh, static_cast<int>(call_.out) - tile.row);
-      const int of_b = 4 * min(kWideAcross, static_cast<int>(call_.in) - tile.column);
-      arrive_expecting(full, kShape.slot_bytes() + of_a + of_b);
-      copy_box(a, &ring.a[0], tile.row, block * kCodesDeep, full);
-      copy_box(b, &ring.b[0], tile.column, block * kCodesDeep, full);
-      const std::uint32_t scales = scales_address(slot);
-      copy_bytes(scales, scales_of(sides_.a) + block * call_.out + tile.row, of_a, full);
-      copy_bytes(scales + kScalesOfA, scales_of(sides_.b) + block * call_.in + tile.column, of_b,
-                 full);
+      const int depth = (depths_.first_block[tile.group] + slice) * kCodesDeep;
+      copy_box(a, &ring.a[0], tile.row, depth, full);
+      copy_box(b, &ring.b[0], tile.column, depth, full);
     } else {
       const int first = shared_.tiles.first_row[tile.group] + tile.row;
       const int below = tile.group * static_cast<int>(call_.out) + tile.column;
-      arrive_expecting(full, kShape.slot_bytes());
       copy_box(a, &ring.a[0], first, slice * kCodesDeep, full);
       copy_box(b, &ring.b[0], below, slice * kCodesDeep, full);
     }
+    const std::uint32_t scales = scales_address(slot);
+#pragma unroll 1
+    for (int block = 0; block < blocks; ++block) {
+      const std::int64_t at = slice * kBlocks + block;
+      if (of_a.bytes > 0) {
+        copy_bytes(scales + block * kWideHigh * kScaleBytes, of_a.first + at * of_a.step,
+                   of_a.bytes, full);
+      }
+      if (of_b.bytes > 0) {
+        copy_bytes(scales + kScalesOfA + block * kWideAcross * kScaleBytes,
+                   of_b.first + at * of_b.step, of_b.bytes, full);
+      }
+    }
   }
-  [[nodiscard]] static __device__ const float* scales_of(const run::Codes& codes) {
-    return static_cast<const float*>(codes.scales);
+  // Blocks of a slice that the depth has.
+  [[nodiscard]] __device__ int blocks_of(int slice) const {
+    if constexpr (kSumsRows || kIsBlock) return kBlocks;
+    return min(kBlocks, static_cast<int>(parts(call_.in - slice * kCodesDeep, kDeep)));
+  }
+
+  // The scales of one block that a tile needs, and those of the next one.
+  struct Line {
+    const std::uint8_t* first = nullptr;  // of block 0 of the group
+    std::int64_t step = 0;                // bytes
+    int bytes = 0;
+  };
+  [[nodiscard]] __device__ Line line_of_columns(const run::Codes& codes, const Tile& tile,
+                                                std::int64_t columns, int from, int most) const {
+    const std::int64_t block = std::int64_t{depths_.first_block[tile.group]} * kBlocks;
+    return {bytes_at(codes, block * columns + from), columns * kScaleBytes,
+            min(most, static_cast<int>(columns) - from) * kScaleBytes};
+  }
+  [[nodiscard]] __device__ Line line_of_weights(const Tile& tile) const {
+    const std::int64_t group = tile.group * parts(call_.in, kDeep) * call_.out;
+    return {bytes_at(sides_.b, group + tile.column), call_.out * kScaleBytes,
+            min(kWideAcross, static_cast<int>(call_.out) - tile.column) * kScaleBytes};
+  }
+  [[nodiscard]] static __device__ const std::uint8_t* bytes_at(const run::Codes& codes,
+                                                               std::int64_t scale) {
+    return static_cast<const std::uint8_t*>(codes.scales) + scale * kScaleBytes;
   }
 
   // --- products ---
 
-  // The scales of a block that a thread needs of rows and of weights: of its two rows, and of the
-  // two halves of columns.
+  // The scales of a slice that a thread reads by itself: of its two rows, with a byte for each of
+  // four blocks or a float; and of the two halves of columns, if they have one each.
   struct RowScales {
-    float rows[2];
+    std::uint32_t rows[2];
     float halves[2];
   };
   // Where a thread finds them, of block 0.
   struct RowScalePlaces {
-    const float* row;
+    const std::uint8_t* row;
     const float* half;
-    int second_row;   // scales further; 0 if it is not there
-    int second_half;  // likewise
+    int second_row;   // bytes further; 0 if it is not there
+    int second_half;  // scales further
   };
   [[nodiscard]] __device__ RowScalePlaces places_of(const Tile& tile) const {
     const int first = shared_.tiles.first_row[tile.group];
     const int last = shared_.tiles.first_row[tile.group + 1] - 1;
     const int row = min(first + tile.row + row_of_thread(), last);
-    const auto across = static_cast<int>(run::whole_blocks(call_.out, kHalfAcross));
-    const std::int64_t group = tile.group * std::int64_t{across} * parts(call_.in, kCodesDeep);
-    const int half = tile.column / kHalfAcross;
-    return {scales_of(sides_.a) + row, scales_of(sides_.b) + group + half, min(row + 8, last) - row,
-            half + 1 < across ? 1 : 0};
+    RowScalePlaces places{bytes_at(sides_.a, row), nullptr,
+                          (min(row + 8, last) - row) * kScaleBytes, 0};
+    if constexpr (kHasSquares) {
+      const auto across = static_cast<int>(parts(call_.out, kHalfAcross));
+      const std::int64_t group = tile.group * across * parts(call_.in, kCodesDeep);
+      const int half = tile.column / kHalfAcross;
+      places.half = static_cast<const float*>(sides_.b.scales) + group + half;
+      places.second_half = half + 1 < across ? 1 : 0;
+    }
+    return places;
   }
-  [[nodiscard]] __device__ RowScales scales_at(const RowScalePlaces& places, int block) const {
-    const float* const row = places.row + block * call_.rows.count;
-    const float* const half = places.half + block * run::whole_blocks(call_.out, kHalfAcross);
-    return {{row[0], row[places.second_row]}, {half[0], half[places.second_half]}};
+  [[nodiscard]] __device__ RowScales scales_at(const RowScalePlaces& places, int slice) const {
+    RowScales scales = {};
+    if constexpr (kIsBlock) {
+      const std::uint8_t* const row = places.row + slice * call_.rows.count * kScaleBytes;
+      scales.rows[0] = *reinterpret_cast<const std::uint32_t*>(row);
+      scales.rows[1] = *reinterpret_cast<const std::uint32_t*>(row + places.second_row);
+      const float* const half = places.half + slice * parts(call_.out, kHalfAcross);
+      scales.halves[0] = half[0];
+      scales.halves[1] = half[places.second_half];
+    } else {
+      const int blocks = blocks_of(slice);
+#pragma unroll
+      for (int block = 0; block < kBlocks; ++block) {
+        const std::int64_t at = slice * kBlocks + min(block, blocks - 1);
+        const std::uint8_t* const row = places.row + at * call_.rows.count;
+        scales.rows[0] |= std::uint32_t{row[0]} << (8 * block);
+        scales.rows[1] |= std::uint32_t{row[places.second_row]} << (8 * block);
+      }
+    }
+    return scales;
   }
   // The first row of a tile that a thread has sums of; the second is eight further.
   [[nodiscard]] static __device__ int row_of_thread() {
     return static_cast<int>(threadIdx.x) / 32 * 16 + static_cast<int>(threadIdx.x % 32 / 4);
   }
 
-  // Adds up all blocks of a tile; this warpgroup's half of it.
+  // The scales of a thread's two rows in a block.
+  [[nodiscard]] __device__ float2 row_scales(const RowScales& own, int slot, int block) const {
+    if constexpr (kSumsRows) {
+      const std::uint32_t at =
+          scales_address(slot) +
+          static_cast<std::uint32_t>((block * kWideHigh + row_of_thread()) * kScaleBytes);
+      if constexpr (kIsBlock) {
+        return make_float2(__uint_as_float(load_shared(at)), __uint_as_float(load_shared(at + 32)));
+      }
+      return make_float2(power_of_two(load_shared_byte(at)),
+                         power_of_two(load_shared_byte(at + 8)));
+    } else if constexpr (kIsBlock) {
+      return make_float2(__uint_as_float(own.rows[0]), __uint_as_float(own.rows[1]));
+    } else {
+      return make_float2(power_of_two(own.rows[0] >> (8 * block) & 0xffU),
+                         power_of_two(own.rows[1] >> (8 * block) & 0xffU));
+    }
+  }
+  // Those of two neighbouring columns. Exponents below 2^-126 do not occur with codes that are not
+  // zero and finite products, and count as zero here.
+  [[nodiscard]] static __device__ float2 column_scales(std::uint32_t columns, int column) {
+    const std::uint32_t at = columns + static_cast<std::uint32_t>(column * kScaleBytes);
+    if constexpr (kIsBlock) return load_shared_pair(at);
+    const std::uint32_t two = load_shared_half(at);
+    return make_float2(__uint_as_float((two & 0xffU) << 23),
+                       __uint_as_float((two & 0xff00U) << 15));
+  }
+
+  // Adds up all slices of a tile; this warpgroup's half of it.
   __device__ void multiply(const Tile& tile, WideSums& sums) {
     const auto skipped = static_cast<std::uint32_t>(half_of_thread() * kShape.a_bytes() / kHalves);
     const int slices = slices_of(tile.group);
-    RowScalePlaces places;
-    RowScales next;
+    RowScalePlaces places = {};
+    RowScales next = {};
     if constexpr (!kSumsRows) {
       places = places_of(tile);
       next = scales_at(places, 0);
     }
     for (int slice = 0; slice < slices; ++slice) {
       const int slot = turn_.at();
-      const RowScales scales = next;
+      const RowScales own = next;
       if constexpr (!kSumsRows) next = scales_at(places, min(slice + 1, slices - 1));
       wait_for(shared_address(&shared_.slot_full[slot]), turn_.parity());
       const std::uint64_t a = shared_matrix(slot_address(slot) + skipped, 0);
       const std::uint64_t b = shared_matrix(slot_address(slot) + kShape.a_bytes(), 0);
+      const int blocks = blocks_of(slice);
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        HalfSums block;
-        begin_products();
-#pragma unroll
-        for (int step = 0; step < kCodesDeep / 32; ++step) {
-          multiply_codes(block, a + static_cast<std::uint64_t>(step * kStep),
-                         b + static_cast<std::uint64_t>(half * kOtherHalf + step * kStep),
-                         step == 0);
-        }
-        close_products();
-        wait_for_products<0>();
-        if constexpr (kSumsRows) {
-          promote_columns(block, slot, half, sums);
-          if (half == 1) leave(slot);
-        } else {
-          if (half == 1) leave(slot);
-          promote_rows(block, scales, half, sums);
-        }
+      for (int block = 0; block < kBlocks; ++block) {
+        if (block >= blocks) break;
+        multiply_block(a, b, own, slot, block, sums);
       }
+      leave(slot);
       turn_.advance();
+    }
+  }
+  __device__ void multiply_block(std::uint64_t a, std::uint64_t b, const RowScales& own, int slot,
+                                 int block, WideSums& sums) const {
+    constexpr int kSteps = kDeep / 32;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      HalfSums of_block;
+      begin_products();
+#pragma unroll
+      for (int i = 0; i < kSteps; ++i) {
+        const int step = (block * kSteps + i) * kStep;
+        multiply_codes(of_block, a + static_cast<std::uint64_t>(step),
+                       b + static_cast<std::uint64_t>(half * kOtherHalf + step), i == 0);
+      }
+      close_products();
+      wait_for_products<0>();
+      promote(of_block, own, slot, block, half, sums);
     }
   }
   __device__ void leave(int slot) const {
@@ -239,41 +344,27 @@ class WideScaled {
     if (threadIdx.x % 32 == 0) arrive(shared_address(&shared_.slot_empty[slot]));
   }
 
-  static __device__ void promote_rows(const HalfSums& block, const RowScales& scales, int half,
-                                      WideSums& sums) {
-    const float first = scales.rows[0] * scales.halves[half];
-    const float second = scales.rows[1] * scales.halves[half];
-#pragma unroll
-    for (int piece = 0; piece < 2; ++piece) {
-#pragma unroll
-      for (int eight = 0; eight < 8; ++eight) {
-        float(&to)[4] = sums[half * 2 + piece][eight];
-        const float(&from)[4] = block[piece][eight];
-        to[0] += first * from[0];
-        to[1] += first * from[1];
-        to[2] += second * from[2];
-        to[3] += second * from[3];
-      }
+  __device__ void promote(const HalfSums& of_block, const RowScales& own, int slot, int block,
+                          int half, WideSums& sums) const {
+    float2 rows = row_scales(own, slot, block);
+    if constexpr (kHasSquares) {
+      rows.x *= own.halves[half];
+      rows.y *= own.halves[half];
     }
-  }
-  __device__ void promote_columns(const HalfSums& block, int slot, int half, WideSums& sums) const {
-    const std::uint32_t scales = scales_address(slot);
-    const float first = __uint_as_float(load_shared(scales + row_of_thread() * 4));
-    const float second = __uint_as_float(load_shared(scales + row_of_thread() * 4 + 32));
     const std::uint32_t columns =
-        scales + kScalesOfA + half * kHalfAcross * 4 + threadIdx.x % 4 * 8;
+        scales_address(slot) + kScalesOfA +
+        static_cast<std::uint32_t>(
+            (block * kWideAcross + half * kHalfAcross + static_cast<int>(threadIdx.x % 4) * 2) *
+            kScaleBytes);
 #pragma unroll
-    for (int piece = 0; piece < 2; ++piece) {
-#pragma unroll
-      for (int eight = 0; eight < 8; ++eight) {
-        const float2 scale = load_shared_pair(columns + (piece * 64 + eight * 8) * 4);
-        float(&to)[4] = sums[half * 2 + piece][eight];
-        const float(&from)[4] = block[piece][eight];
-        to[0] += first * scale.x * from[0];
-        to[1] += first * scale.y * from[1];
-        to[2] += second * scale.x * from[2];
-        to[3] += second * scale.y * from[3];
-      }
+    for (int eight = 0; eight < kHalfAcross / 8; ++eight) {
+      float(&to)[4] = sums[half * 2 + eight / 8][eight % 8];
+      const float(&from)[4] = of_block[eight / 8][eight % 8];
+      const float2 scale = kHasSquares ? make_float2(1, 1) : column_scales(columns, eight * 8);
+      to[0] += rows.x * scale.x * from[0];
+      to[1] += rows.x * scale.y * from[1];
+      to[2] += rows.y * scale.x * from[2];
+      to[3] += rows.y * scale.y * from[3];
     }
   }
 
@@ -321,7 +412,7 @@ class WideScaled {
 };
 
 /// A kernel for ScaledProduct: WideFor::Rows, or ManyRows for gradients of weights.
-template <typename C, WideFor kFor>
+template <run::Scaling kScaling, typename C, WideFor kFor>
 __global__ void __launch_bounds__(kWideThreads, 1)
     multiply_scaled_on_hopper(const __grid_constant__ run::ScaledProduct given) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -333,7 +424,7 @@ __global__ void __launch_bounds__(kWideThreads, 1)
   call.kind = kFor == WideFor::Rows ? ProductKind::Forward : ProductKind::WeightGradient;
   if constexpr (kFor == WideFor::Rows) call.write = run::Write::Overwrite;
   const ScaledSides sides = operands_of(given);
-  WideScaled<C, kFor> product(call, sides, shared, depths, slots);
+  WideScaled<kScaling, C, kFor> product(call, sides, shared, depths, slots);
   const bool prepares = threadIdx.x == kWideThreads - 1;
   if (prepares) shared.prepare();
   if (threadIdx.x >= 32 && threadIdx.x < 64) find_depths(call.rows, depths);

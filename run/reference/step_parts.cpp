@@ -149,7 +149,9 @@ reference::LayerForm form_of(const LayerShape& shape) {
 }
 
 double error_bound(const LayerShape& shape) {
-  return shape.scaling ? kCodedBound : error_bound(shape.type);
+  if (!shape.scaling) return error_bound(shape.type);
+  const bool given = is_one_product(shape.kind) && !has_norm(shape.kind);
+  return given ? error_bound(DataType::Bf16) : kCodedBound;
 }
 
 std::vector<double> widened(const std::vector<float>& values) {

@@ -17,11 +17,12 @@ namespace capo::run {
 
 [[nodiscard]] reference::LayerForm form_of(const LayerShape& shape);
 
-/// A code has four digits. An operand that an engine rounded to the other of two neighbours in bf16
-/// may become the next code, which is off by up to a sixteenth; of the few that do, what is left of
-/// a tensor's error is half of that at most.
-inline constexpr double kCodedBound = 0x1p-5;
-/// The bound of the error of what a layer makes.
+/// Codes next to each other are at most an eighth apart. An engine that rounds an operand to the
+/// other of two neighbours in bf16, since it adds in an order of its own, may so read the next code
+/// of it; of few rows and columns as many operands may be concerned as make the difference.
+inline constexpr double kCodedBound = 0x1p-3;
+/// The bound of the error of what a layer makes. One product of codes of what was given is as near
+/// as one of bf16, though units that multiply codes add in fewer digits than fp32 has.
 [[nodiscard]] double error_bound(const LayerShape& shape);
 
 /// A parameter or gradient of a layer by its role.
