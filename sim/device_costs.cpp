@@ -236,7 +236,7 @@ bool is_priced(const Module& module) {
   return module.cost.forward && module.cost.backward && module.cost.weight;
 }
 
-// Of a module with a type.
+// The types of a module that has one.
 LayerTypes types_of(const Module& module) {
   return {*module.dtype, recipe_of(module)};
 }

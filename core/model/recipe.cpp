@@ -1,9 +1,10 @@
 #include "core/model/recipe.h"
 
 #include "core/base/index.h"
-#include "core/model/configuration.h"
 
 #include <array>
+#include <cstddef>
+#include <limits>
 
 namespace capo {
 
@@ -62,12 +63,37 @@ static_assert([] {
 
 constexpr std::int64_t kWholeTensor = 4;  // bytes of a number in fp32 for a tensor
 
-constexpr std::int64_t parts(std::int64_t count, std::int64_t size) {
-  return count / size + (count % size == 0 ? 0 : 1);
+// Products of two counts fit.
+using Wide = __int128;
+
+constexpr Wide parts(Wide count, std::int64_t size) {
+  return (count + size - 1) / size;
 }
 
-constexpr std::int64_t up_to(std::int64_t count, std::int64_t multiple) {
-  return saturated_product(parts(count, multiple), multiple);
+constexpr Wide up_to(Wide count, std::int64_t multiple) {
+  return parts(count, multiple) * multiple;
+}
+
+constexpr std::int64_t clamped(Wide bytes) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  return bytes > kMost ? kMost : static_cast<std::int64_t>(bytes);
+}
+
+Wide elements(const RecipeFacts& facts, const QuantizedCopy& copy) {
+  if (facts.element_bits == 0) return 0;
+  return parts(Wide{copy.rows} * copy.columns, 8 / facts.element_bits);
+}
+
+Wide scales(const RecipeFacts& facts, const QuantizedCopy& copy) {
+  if (facts.block == 0) return facts.scale_bytes;
+  const bool rows = copy.lines == CopyLines::Rows;
+  const Wide lines = rows ? copy.rows : copy.columns;
+  const Wide blocks = parts(rows ? copy.columns : copy.rows, facts.block);
+  // The squares of a weight are padded along its lines, and blocks of a line across them.
+  const Wide count = copy.weight && facts.square_weights
+                         ? parts(lines, facts.block) * up_to(blocks, facts.lines_to)
+                         : up_to(lines, facts.lines_to) * up_to(blocks, facts.blocks_to);
+  return count * facts.scale_bytes + (facts.recipe == Recipe::Nvfp4 ? kWholeTensor : 0);
 }
 
 }  // namespace
@@ -85,29 +111,15 @@ bool quantizes(Recipe recipe) {
 }
 
 std::int64_t element_bytes_of(Recipe recipe, const QuantizedCopy& copy) {
-  const std::int64_t elements = saturated_product(copy.rows, copy.columns);
-  return facts_of(recipe).element_bits == 4
-             ? parts(elements, 2)
-             : saturated_product(elements, facts_of(recipe).element_bits / 8);
+  return clamped(elements(facts_of(recipe), copy));
 }
 
 std::int64_t scale_bytes_of(Recipe recipe, const QuantizedCopy& copy) {
-  const RecipeFacts& facts = facts_of(recipe);
-  if (facts.block == 0) return facts.scale_bytes;
-  const bool rows = copy.lines == CopyLines::Rows;
-  const std::int64_t lines = rows ? copy.rows : copy.columns;
-  const std::int64_t blocks = parts(rows ? copy.columns : copy.rows, facts.block);
-  // The squares of a weight are padded along its lines, and blocks of a line across them.
-  const std::int64_t scales =
-      copy.weight && facts.square_weights
-          ? saturated_product(parts(lines, facts.block), up_to(blocks, facts.lines_to))
-          : saturated_product(up_to(lines, facts.lines_to), up_to(blocks, facts.blocks_to));
-  const std::int64_t of_tensor = recipe == Recipe::Nvfp4 ? kWholeTensor : 0;
-  return saturated_sum(saturated_product(scales, facts.scale_bytes), of_tensor);
+  return clamped(scales(facts_of(recipe), copy));
 }
 
 std::int64_t copy_bytes(Recipe recipe, const QuantizedCopy& copy) {
-  return saturated_sum(element_bytes_of(recipe, copy), scale_bytes_of(recipe, copy));
+  return clamped(elements(facts_of(recipe), copy) + scales(facts_of(recipe), copy));
 }
 
 }  // namespace capo

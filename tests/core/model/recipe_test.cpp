@@ -66,6 +66,11 @@ TEST(Recipe, BytesBeyondSixtyFourBitsAreTheLargestNumber) {
   const QuantizedCopy large{.rows = std::int64_t{1} << 40, .columns = std::int64_t{1} << 40};
   for (const Recipe recipe : {Recipe::Current, Recipe::Block, Recipe::Mxfp8})
     EXPECT_EQ(copy_bytes(recipe, large), kMost);
+  const QuantizedCopy largest{.rows = kMost, .columns = kMost};
+  for (const Recipe recipe : {Recipe::Current, Recipe::Block, Recipe::Mxfp8, Recipe::Nvfp4}) {
+    EXPECT_EQ(element_bytes_of(recipe, largest), kMost);
+    EXPECT_EQ(copy_bytes(recipe, largest), kMost);
+  }
 }
 
 }  // namespace
