@@ -254,7 +254,9 @@ std::vector<Opinion> Judgement::opinions() const {
   for (const AskedProfile& profile : known_profiles()) {
     const bool wanted = std::find(asked.begin(), asked.end(), profile.name) != asked.end();
     if (!wanted || profile.profile == Profile::Sound) continue;
-    said.push_back(opinion_of(profile, as_called(profile, input_), {}));
+    said.push_back(opinion_of(
+        profile, as_called(profile, input_),
+        {.modules = &declared_.model.modules, .environment = declared_.model.environment}));
   }
   return said;
 }

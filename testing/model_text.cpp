@@ -128,6 +128,11 @@ void add_environment(Json& json, const Environment& environment) {
                         {"early_release", environment.ep_slots.early_release},
                         {"delayed_weights", environment.ep_slots.delayed_weights}};
   }
+  add_name(json, "architecture", environment.architecture);
+  if (environment.cublaslt) {
+    json["cublaslt"] = std::to_string(*environment.cublaslt / 100) + "." +
+                       std::to_string(*environment.cublaslt % 100);
+  }
   if (!environment.amax_group.empty()) json["amax_group"] = environment.amax_group;
   if (environment.weight_stream) json["weight_stream"] = *environment.weight_stream;
 }

@@ -227,12 +227,16 @@ CheckOptions CheckRequest::check_options(const Model& declared) const {
   return options;
 }
 
-std::vector<Opinion> CheckRequest::opinions(const Input& of) const {
+std::vector<Opinion> CheckRequest::opinions(const Input& of, const ModuleTable& modules,
+                                            const Environment& of_modules) const {
+  ConsultOptions options = consult;
+  options.modules = &modules;
+  options.environment = of_modules;
   std::vector<Opinion> said;
   for (const Profile profile : {Profile::Te, Profile::Mcore, Profile::Torch}) {
     for (const AskedProfile& asked : profiles) {
       if (asked.profile != profile) continue;
-      said.push_back(opinion_of(asked, of, consult));
+      said.push_back(opinion_of(asked, of, options));
     }
   }
   return said;

@@ -83,7 +83,9 @@ class Batch {
     input.source = std::move(line);
     CheckResult result = check_planned(input, declared->options);
     cure(result, input);
-    const Report report = report_of(input, std::move(result), request_.opinions(input));
+    const Report report = report_of(
+        input, std::move(result),
+        request_.opinions(input, declared->options.modules, declared->options.environment));
     const bool tolerated =
         report.verdict == Verdict::Rejected && request_.fail_on == FailOn::NoVerdict;
     return {.json = to_json(report, JsonLayout::OneLine, extra),

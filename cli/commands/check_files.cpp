@@ -100,7 +100,9 @@ Checked checked(JudgedInput judged, const CheckRequest& request,
   std::vector<Suppressed> suppressed = suppress(result, *out.input, suppressions);
   result.diagnostics.narrow(request.check_options(judged.model).findings_per_rule);
   std::vector<Opinion> opinions;
-  if (!judged.replay_alone) opinions = request.opinions(*out.input);
+  if (!judged.replay_alone) {
+    opinions = request.opinions(*out.input, judged.model.modules, judged.model.environment);
+  }
   out.code = exit_code_of(result.verdict);
   out.report = report_of(*out.input, std::move(result), std::move(opinions));
   out.report.suppressed = std::move(suppressed);

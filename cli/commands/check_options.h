@@ -47,7 +47,8 @@ struct CheckRequest : InputRequest {
   [[nodiscard]] CheckOptions check_options(const Model& declared) const;
   [[nodiscard]] bool asks(Profile profile) const;
   /// The opinions of the profiles that were asked for.
-  [[nodiscard]] std::vector<Opinion> opinions(const Input& input) const;
+  [[nodiscard]] std::vector<Opinion> opinions(const Input& input, const ModuleTable& modules,
+                                              const Environment& of_modules) const;
 };
 
 /// Writes the report of each file. Returns the exit code.

@@ -34,6 +34,10 @@ std::optional<Value> named(const std::array<std::string_view, kSize>& names,
 std::string_view name_of(Communicators communicators) {
   return kCommunicators[as_index(communicators)];
 }
+std::string_view name_of(Architecture architecture) {
+  return architecture == Architecture::Hopper ? "hopper" : "blackwell";
+}
+
 std::string_view name_of(CommInit init) {
   return kCommInits[as_index(init)];
 }

@@ -51,6 +51,12 @@ enum class TransferMode : std::uint8_t {
   Buffered,    ///< a send ends by itself, as long as its channel has room
 };
 
+/// The devices of a job, as far as frameworks choose kernels by it.
+enum class Architecture : std::uint8_t {
+  Hopper,     ///< compute capability 9.x
+  Blackwell,  ///< compute capability 10.x and 11.0
+};
+
 /// Megatron's EP overlap has up to thirteen slots (ep_overlap.h); these flags choose some of them.
 struct EpOverlap {
   bool multi_token_prediction = false;  ///< slots 1 and 12 exist
@@ -75,6 +81,9 @@ struct Environment {
   /// and only reductions wait for them. false: they run on that of the other computations, which is
   /// also what is taken if nobody says.
   std::optional<bool> weight_stream;
+  std::optional<Architecture> architecture;
+  /// The version of cuBLASLt: 1304 is 13.4.
+  std::optional<std::int32_t> cublaslt;
   /// Ranks that reduce the largest magnitudes of delayed scaling together, ascending; empty: none.
   std::vector<std::int32_t> amax_group;
   /// Undeclared members take the first value of each, and no other is judged.
@@ -102,6 +111,8 @@ struct Environment {
 
 /// "per-rank", "per-pair", "per-edge", "per-direction", "lazy-hybrid".
 [[nodiscard]] std::string_view name_of(Communicators communicators);
+/// "hopper", "blackwell".
+[[nodiscard]] std::string_view name_of(Architecture architecture);
 /// "eager", "lazy".
 [[nodiscard]] std::string_view name_of(CommInit init);
 /// "rendezvous", "buffered".

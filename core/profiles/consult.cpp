@@ -58,13 +58,21 @@ void raise(Opinion& opinion, std::string kind, std::string reason, std::optional
 
 // Fills in TE's answer for one rank; false ends the round.
 bool ask_te(const Input& input, std::size_t r, const TeQuestion& question,
-            const te::Options& options, Opinion& opinion) {
-  const auto prediction = te::predict(question.list, question.layers, question.need_wgrad, options);
+            const ConsultOptions& consult, Opinion& opinion) {
+  const te::Options& options = consult.te;
+  auto prediction = te::predict(question.list, question.layers, question.need_wgrad, options);
   if (!prediction) {
     opinion.accepts.reset();
     opinion.reason = fmt::format("{}more than {} graphs; raise --max-graphs", rank_prefix(input, r),
                                  options.max_graphs);
     return false;
+  }
+  if (consult.modules != nullptr) {
+    const te::Modules modules{.table = consult.modules,
+                              .environment = &consult.environment,
+                              .rank = static_cast<std::int32_t>(r)};
+    prediction = te::earlier(*std::move(prediction),
+                             te::predict_modules(question.list, modules, *options.version));
   }
   if (prediction->accepts()) return true;
   std::optional<Span> where;
@@ -135,7 +143,7 @@ void add_unknown_words(const Input& input, const torch::Version& version, Opinio
 Opinion consult_te(const Input& input, const ConsultOptions& options) {
   return consult_ranks(input, opinion_of("te", options.te.version->release),
                        [&](std::size_t r, const TeQuestion& question, Opinion& opinion) {
-                         return ask_te(input, r, question, options.te, opinion);
+                         return ask_te(input, r, question, options, opinion);
                        });
 }
 
@@ -149,7 +157,7 @@ Opinion consult_mcore(const Input& input, const ConsultOptions& options) {
   }
   return consult_ranks(input, opinion_of("mcore", megatron::kNewest.release),
                        [&](std::size_t r, const TeQuestion& question, Opinion& opinion) {
-                         if (!ask_te(input, r, question, options.te, opinion)) return false;
+                         if (!ask_te(input, r, question, options, opinion)) return false;
                          const auto loose =
                              mcore::first_loose_weight(question.list, question.need_wgrad);
                          if (!loose) return true;

@@ -35,6 +35,9 @@ namespace capo {
 struct ConsultOptions {
   te::Options te;
   std::optional<mcore::Configuration> megatron;
+  /// What is declared of modules and their device, for te and mcore; null: nothing. The caller's.
+  const ModuleTable* modules = nullptr;
+  Environment environment;
 };
 
 [[nodiscard]] Opinion consult_te(const Input& input, const ConsultOptions& options);

@@ -156,6 +156,15 @@ std::string explain_setting(const Report& report) {
                     "weight gradients run on a stream of their own, and nothing but a reduction "
                     "waits for them");
   }
+  if (setting.across.architecture) {
+    lines.add(
+        "architecture", name_of(*setting.across.architecture),
+        "captures are those of such a device: which recipes it runs, and with which products");
+  }
+  if (const auto version = setting.across.cublaslt) {
+    lines.add("cublaslt", fmt::format("{}.{}", *version / 100, *version % 100),
+              "grouped products are those of this version");
+  }
   if (!setting.across.amax_group.empty()) {
     lines.add("amax-group", fmt::format("{}", fmt::join(setting.across.amax_group, ", ")),
               "these ranks reduce the largest magnitudes of delayed scaling together");

@@ -98,6 +98,10 @@ Json json_of(const Setting& environment) {
       {"assumed", environment.assumed}};
   if (environment.communicates && environment.across.made_lazily())
     out["comm_init"] = name_of(CommInit::Lazy);
+  if (environment.across.architecture)
+    out["architecture"] = name_of(*environment.across.architecture);
+  if (const auto version = environment.across.cublaslt)
+    out["cublaslt"] = fmt::format("{}.{}", *version / 100, *version % 100);
   if (!environment.across.amax_group.empty()) out["amax_group"] = environment.across.amax_group;
   return out;
 }

@@ -28,7 +28,7 @@ namespace capo::rules {
 [[nodiscard]] std::span<const Rule> gradient_rules();         ///< G12 to G15
 [[nodiscard]] std::span<const Rule> reduction_wait_rules();   ///< G16, G17
 [[nodiscard]] std::span<const Rule> capture_rules();          ///< C01 to C11
-[[nodiscard]] std::span<const Rule> quantization_rules();     ///< C12, C13, Y07, T15
+[[nodiscard]] std::span<const Rule> quantization_rules();     ///< C12 to C15, Y07, T15
 [[nodiscard]] std::span<const Rule> buffer_rules();           ///< B01 to B08, E01
 [[nodiscard]] std::span<const Rule> stream_rules();           ///< E02
 [[nodiscard]] std::span<const Rule> replay_rules();           ///< Y01

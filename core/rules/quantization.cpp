@@ -4,12 +4,13 @@
 //   rank 0: F1.1 F1.0 ...     F1.0 quantizes the weight of the step, and F1.1 has read the one of
 //                             the step before: Y07
 //
-// A recipe is one row in core/model/recipe.h. Y07 and T15 look at orders, C12 and C13 at declared
+// A recipe is one row in core/model/recipe.h, and what TransformerEngine makes of it on a device
+// one in core/frameworks/te/quantization.h. Y07 and T15 look at orders, C12 to C15 at declared
 // modules alone (modules.h). Tested by quantization_test.cpp, module_rules_test.cpp and
-// tests/corpus/rules/C12, C13, Y07 and T15.
+// tests/corpus/rules/C12 to C15, Y07 and T15.
 
+#include "core/frameworks/te/quantization.h"
 #include "core/base/index.h"
-#include "core/model/module_kinds.h"
 #include "core/model/recipe.h"
 #include "core/rules/amax_group.h"
 #include "core/rules/context.h"
@@ -32,30 +33,18 @@ namespace capo::rules {
 
 namespace {
 
-// Whether B and W read quantized operands.
-bool quantizes_backward(const Module& module) {
-  return quantizes(recipe_of(module)) && !module.flags.high_precision_backward;
-}
-
-// A dense MLP behind a norm, by itself or in a layer.
-bool has_layernorm_mlp(const Module& module) {
-  if (module.kind == ModuleKind::LayerNormMlp) return true;
-  return module.kind == ModuleKind::TransformerLayer &&
-         module.mlp.value_or(MlpKind::Dense) == MlpKind::Dense;
-}
-
 bool queues_no_bias_gradient(const Context& context, const Module& module) {
-  return context.options().plan.kind != PlanKind::McoreLocal && queues_weight_gradient(module) &&
-         module.flags.bias && has_layernorm_mlp(module) && quantizes_backward(module);
+  return context.options().plan.kind != PlanKind::McoreLocal && te::misses_bias_gradient(module);
 }
 
 ModuleFinding describe_quantized_bias(const Context& context, const ModuleUse& use) {
   return {.message = fmt::format(
               "module `{}` quantizes (recipe {}), has a bias and delays its weight gradient: B "
               "makes the bias gradient, and the pass before the capture of {} looks for it in the "
-              "queue (AttributeError)",
+              "queue ({})",
               use.module->name, name_of(recipe_of(*use.module)),
-              words::placed(context, *use.order, use.at)),
+              words::placed(context, *use.order, use.at),
+              recipe_of(*use.module) == Recipe::Block ? "RuntimeError" : "AttributeError"),
           .label = "is never captured",
           .help = "add the bias outside of the module, or do not delay its weight gradient"};
 }
@@ -103,6 +92,54 @@ ModuleFinding describe_baked_cache(const Context& context, const ModuleUse& use)
 // weight has no optimizer.
 constexpr ModuleRule kBakedCache{
     .shows_at = ShowsAt::Forward, .at_fault = bakes_in_cache, .describe = describe_baked_cache};
+
+bool is_refused(const Context& context, const Module& module) {
+  return !te::runs(recipe_of(module), context.options().environment);
+}
+
+ModuleFinding describe_refused(const Context& context, const ModuleUse& use) {
+  return {.message = fmt::format(
+              "module `{}` quantizes by recipe {}, which TransformerEngine refuses on {}: {} is "
+              "never captured",
+              use.module->name, name_of(recipe_of(*use.module)),
+              *context.options().environment.architecture == Architecture::Hopper ? "Hopper"
+                                                                                  : "Blackwell",
+              words::placed(context, *use.order, use.at)),
+          .label = "autocast raises before it",
+          .help = "take recipe current or block, or declare the device that is meant"};
+}
+
+// A recipe that the declared device does not run.
+//
+//   [1, -1]     mxfp8 on Hopper: "Device compute capability 10.0 or higher required"
+//
+// Without a declared architecture some device may be meant that does.
+constexpr ModuleRule kRecipeRefused{
+    .shows_at = ShowsAt::Forward, .at_fault = is_refused, .describe = describe_refused};
+
+bool fetches_sizes(const Context& context, const Module& module) {
+  return te::fetches_sizes(module, context.options().environment);
+}
+
+ModuleFinding describe_fetches_sizes(const Context& context, const ModuleUse& use) {
+  return {.message = fmt::format(
+              "module `{}` has to fetch the sizes of its groups from the device, since {}: {} "
+              "cannot wait for it while it is being captured",
+              use.module->name,
+              te::why_sizes_come_from_host(*use.module, context.options().environment),
+              words::placed(context, *use.order, use.at)),
+          .label = "its capture fails",
+          .help = "take a recipe with a grouped product, or leave the layer out of the graphs"};
+}
+
+// A grouped module whose recipe has no grouped product asks the device for the sizes of its groups.
+//
+//   [1, -1]     recipe delayed: one product for each group, of sizes on the host, which the stream
+//               that is being captured cannot be waited for
+//
+// fp32 is C01's concern, and a recipe that does not run at all C14's.
+constexpr ModuleRule kSizesOnTheHost{
+    .shows_at = ShowsAt::Forward, .at_fault = fetches_sizes, .describe = describe_fetches_sizes};
 
 bool keeps_quantized_weight(const Module& module) {
   return module.weight_cache == WeightCache::Device && quantizes(recipe_of(module)) &&
@@ -279,6 +316,10 @@ constexpr Rule kQuantizationRules[] = {
      Family::Capture, Pass::Modules, judge_modules<kQuantizedBias>},
     {"C13", "weight-cache-baked-in", "a quantized weight that no replay makes anew",
      Family::Capture, Pass::Modules, judge_modules<kBakedCache>},
+    {"C14", "recipe-refused", "a recipe that the device does not run", Family::Capture,
+     Pass::Modules, judge_modules<kRecipeRefused>},
+    {"C15", "sizes-on-the-host", "a grouped module that has to fetch the sizes of its groups",
+     Family::Capture, Pass::Modules, judge_modules<kSizesOnTheHost>},
     {"Y07", "stale-weight", "a quantized weight that is read before it is made anew",
      Family::Replay, Pass::Gradients, stale_weight},
     {"T15", "amax-order", "reductions of magnitudes that do not meet", Family::Transfers,

@@ -26,6 +26,7 @@ constexpr std::array<std::string_view, 1> kStagesKeys{"stages"};
 
 constexpr std::array kTopologies{Topology::Independent, Topology::Chain, Topology::Loop,
                                  Topology::V, Topology::Bidirectional};
+constexpr std::array kArchitectures{Architecture::Hopper, Architecture::Blackwell};
 constexpr std::array kCommunicators{Communicators::PerRank, Communicators::PerPair,
                                     Communicators::PerEdge, Communicators::PerDirection,
                                     Communicators::LazyHybrid};
@@ -112,6 +113,27 @@ Read<std::vector<std::int32_t>> read_model_chunks(const JsonValue& value, const 
   auto layers = read_counts(value, "`model_chunks`", limits, 1);
   if (layers && layers->empty()) return malformed(value.span(), "`model_chunks` is empty");
   return layers;
+}
+
+// "13.4", as 1304.
+Read<std::int32_t> read_cublaslt(const JsonValue& value, std::string_view what) {
+  const std::string_view text =
+      value.type() == Type::String ? std::string_view(value.string()) : std::string_view{};
+  const std::size_t dot = text.find('.');
+  const auto digits = [](std::string_view part) {
+    return !part.empty() && part.size() <= 2 &&
+           std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
+  };
+  if (dot == std::string_view::npos || !digits(text.substr(0, dot)) ||
+      !digits(text.substr(dot + 1))) {
+    return malformed(value.span(), fmt::format("{} is no version such as \"13.4\"", what));
+  }
+  const auto number = [](std::string_view part) {
+    std::int32_t sum = 0;
+    for (const char c : part) sum = sum * 10 + (c - '0');
+    return sum;
+  };
+  return 100 * number(text.substr(0, dot)) + number(text.substr(dot + 1));
 }
 
 Read<std::vector<std::int32_t>> read_amax_group(const JsonValue& value, const Limits& limits) {
@@ -221,7 +243,7 @@ Maybe keep(Slot& slot, Made made) {
 constexpr auto kEnvironment = &Model::environment;
 constexpr auto kPlan = &Model::plan;
 
-constexpr std::array<JsonMember<Reading>, 22> kMembers{{
+constexpr std::array<JsonMember<Reading>, 24> kMembers{{
     {"schema", skip},
     {"comment", skip},
     {"topology", read_topology_member},
@@ -232,6 +254,8 @@ constexpr std::array<JsonMember<Reading>, 22> kMembers{{
     {"ep_overlap", in<kEnvironment, &Environment::ep_overlap, read_boolean>},
     {"ep_slots", read_slots},
     {"weight_stream", in<kEnvironment, &Environment::weight_stream, read_boolean>},
+    {"architecture", in<kEnvironment, &Environment::architecture, read_choice<kArchitectures>>},
+    {"cublaslt", in<kEnvironment, &Environment::cublaslt, read_cublaslt>},
     {"amax_group",
      [](const JsonValue& value, std::string_view, Reading& into) {
        return keep(into.model.environment.amax_group, read_amax_group(value, into.limits));

@@ -503,6 +503,8 @@ constexpr std::array kModuleFaults{
     ModuleFault{"cache-baked-in", {"C13"}, cache_baked_in},
     ModuleFault{"stale-weight", {"Y07"}, stale_weight},
     ModuleFault{"amax-out-of-step", {"T15"}, amax_out_of_step},
+    ModuleFault{"recipe-refused", {"C14"}, recipe_refused},
+    ModuleFault{"sizes-fetched", {"C15"}, sizes_fetched},
 };
 
 }  // namespace

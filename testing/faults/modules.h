@@ -44,6 +44,10 @@ struct ModuleSlip {
                                                              std::size_t choice);
 [[nodiscard]] std::optional<Broken<Declared>> cache_baked_in(const Declared& sound,
                                                              std::size_t choice);
+[[nodiscard]] std::optional<Broken<Declared>> recipe_refused(const Declared& sound,
+                                                             std::size_t choice);
+[[nodiscard]] std::optional<Broken<Declared>> sizes_fetched(const Declared& sound,
+                                                            std::size_t choice);
 [[nodiscard]] std::optional<Broken<Declared>> stale_weight(const Declared& sound,
                                                            std::size_t choice);
 [[nodiscard]] std::optional<Broken<Declared>> amax_out_of_step(const Declared& sound,

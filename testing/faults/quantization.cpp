@@ -49,6 +49,28 @@ std::optional<Broken<Declared>> cache_baked_in(const Declared& sound, std::size_
   });
 }
 
+// A module quantizes by a recipe that the device does not run.
+std::optional<Broken<Declared>> recipe_refused(const Declared& sound, std::size_t choice) {
+  auto broken = with_module(sound, choice, {.rule = "C14"},
+                            [](Module& module) { module.recipe = Recipe::Mxfp8; });
+  if (!broken) return broken;
+  // No other module may be refused, nor lack its grouped product.
+  for (Module& module : broken->subject.options.modules.list) {
+    if (module.name != "faulty") module.recipe.reset();
+  }
+  broken->subject.options.environment.architecture = Architecture::Hopper;
+  return broken;
+}
+
+// A grouped module quantizes by a recipe without a grouped product.
+std::optional<Broken<Declared>> sizes_fetched(const Declared& sound, std::size_t choice) {
+  return with_module(sound, choice, {.rule = "C15"}, [choice](Module& module) {
+    module.kind = choice % 2 == 0 ? ModuleKind::GroupedLinear : ModuleKind::GroupedLinearOp;
+    module.splits = Splits::Device;
+    module.recipe = Recipe::Delayed;
+  });
+}
+
 // The first microbatch quantizes the weight of a chunk that runs another one first.
 std::optional<Broken<Declared>> stale_weight(const Declared& sound, std::size_t choice) {
   const auto firsts = entries_that(sound.schedule, [](const Entry& entry, const RankOrder& rank) {
@@ -92,7 +114,10 @@ std::optional<Broken<Declared>> amax_out_of_step(const Declared& sound, std::siz
   if ((k == of_0.size() && k == of_other.size()) || of_other.empty()) return std::nullopt;
   Declared broken = sound;
   broken.options.environment.amax_group = {0, static_cast<std::int32_t>(other)};
-  for (Module& module : broken.options.modules.list) module.recipe = Recipe::Delayed;
+  for (Module& module : broken.options.modules.list) {
+    module.recipe = Recipe::Delayed;
+    if (is_grouped(*module.kind)) module.splits.reset();  // else C15
+  }
   const std::size_t at = of_other[std::min(k, of_other.size() - 1)];
   return {{broken, "T15", fault_place(broken.schedule, {.rank = other, .at = at})}};
 }

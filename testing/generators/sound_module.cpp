@@ -64,6 +64,8 @@ Module draw_sound_module(Dice& dice, Delay delay, std::string name) {
   if (module.dtype == DataType::Fp32) module.dtype = DataType::Bf16;  // has no path of its own
   module.shape = {
       .hidden = dice.between(1, 8), .ffn = dice.between(1, 8), .groups = dice.between(1, 64)};
+  // No device has a grouped product for delayed scales, nor a module one for overrides.
+  if (recipe_of(module) == Recipe::Delayed) module.recipe = Recipe::Current;
   module.splits = dice.one_in(2) ? Splits::Device : Splits::Input;
   if (module.flags.single_weight) module.main_grad = draw_main_grad(dice, module.shape, kind);
   return module;

@@ -3,7 +3,7 @@
 // Distribution: of several values each is equally likely. Of any kind, but a delayed one is no
 // basic-linear-op, which cannot be; of no dtype in one of three, else of any, where a grouped
 // module is bf16 instead of fp32; of any recipe in one of three, where one that quantizes and has
-// no dtype is bf16. A delayed module is fused, of the others one in two is. One in
+// no dtype is bf16, and a grouped module is of current instead of delayed scales. A delayed module is fused, of the others one in two is. One in
 // four each has a shared weight, saves its original input, gathers its input; and these are so in
 // one of two, where they can be: the gradient added to main_grad (of fused ones, of which one in
 // four has the dummy zeroed), reductions on the module's hooks (of delayed modules that are no

@@ -41,6 +41,8 @@ constexpr std::array kNotShown{
     NotShown{"C09", "TransformerEngine ends in an error; capo's modules have no hooks"},
     NotShown{"C10", "capo's modules have no hooks that a replay could leave out"},
     NotShown{"C12", "TransformerEngine ends in an error; capo's modules queue no bias"},
+    NotShown{"C14", "capo's modules run every recipe on either architecture"},
+    NotShown{"C15", "capo's grouped products take sizes from the device"},
     NotShown{"C13", "capo's modules quantize a weight for each microbatch"},
     NotShown{"Y07", "capo's modules quantize a weight for each microbatch"},
     NotShown{"Y06", "capo's graphs have no paged stash"},

@@ -114,6 +114,12 @@ constexpr std::array kNearMisses{
                module.recipe = Recipe::Current;
              }},
     NearMiss{Delayed::Either, kAny,
+             [](Module& module) {  // C15: some device has the product
+               module.kind = ModuleKind::GroupedLinear;
+               module.splits = Splits::Device;
+               module.recipe = Recipe::Block;
+             }},
+    NearMiss{Delayed::Either, kAny,
              [](Module& module) {  // C13: nothing is quantized
                module.weight_cache = WeightCache::Python;
              }},

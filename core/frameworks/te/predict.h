@@ -11,13 +11,14 @@
 // entries are walked once, which gives the same answers in linear time.
 //
 // It predicts TE and judges nothing: TE accepts orders that are wrong, and refuses right ones. It
-// does not model CUDA errors, FP8, hooks or eval mode. Tested by predict_test.cpp against rows
-// observed on a GPU and against the oracle.
+// does not model CUDA errors, hooks or eval mode; of modules it knows what their recipes raise.
+// Tested by predict_test.cpp against rows observed on a GPU and against the oracle.
 
 #pragma once
 
 #include "core/frameworks/te/from_te_list.h"
 #include "core/frameworks/te/version.h"
+#include "core/model/model.h"
 #include "core/order/layers.h"
 #include "core/order/te_list.h"
 
@@ -64,5 +65,21 @@ struct Prediction {
 [[nodiscard]] std::optional<Prediction> predict(const TeList& order, const Layers& layers,
                                                 const std::vector<bool>& need_wgrad,
                                                 const Options& options = {});
+
+/// The modules of a rank, and the device that they are captured on; neither pointer is null.
+struct Modules {
+  const ModuleTable* table = nullptr;
+  const Environment* environment = nullptr;
+  std::int32_t rank = 0;
+};
+
+/// The first error that a module raises by its recipe, if the order itself raises none: in the
+/// passes before capture a recipe that the device does not run, and a delayed bias gradient that
+/// nobody has made; at capture sizes of groups that have to be fetched. nullopt if none does.
+[[nodiscard]] std::optional<Prediction> predict_modules(const TeList& order, const Modules& modules,
+                                                        const Version& version = kNewest);
+
+/// What is raised first: by the order, or by a module. At one entry the order is first.
+[[nodiscard]] Prediction earlier(Prediction list, const std::optional<Prediction>& module);
 
 }  // namespace capo::te

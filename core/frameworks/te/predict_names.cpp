@@ -27,6 +27,8 @@ std::string_view name_of(Kind kind) {
       return "py.AttributeError";
     case Kind::PyZeroDivisionError:
       return "py.ZeroDivisionError";
+    case Kind::PyAssertionError:
+      return "py.AssertionError";
     case Kind::TorchRuntimeError:
       return "torch.RuntimeError";
     case Kind::StoreRuntimeError:

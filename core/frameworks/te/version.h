@@ -36,6 +36,7 @@ enum class Kind {
   PyKeyError,
   PyAttributeError,
   PyZeroDivisionError,
+  PyAssertionError,
   TorchRuntimeError,  ///< it is raised inside PyTorch
   StoreRuntimeError,  ///< the empty WeightGradStore raises it
 };
@@ -47,6 +48,9 @@ struct Version {
   Kind second_backward;          ///< raised by a second backward of one graph
   std::string_view second_text;  ///< that error in words
   bool warm_up_keeps_outputs;    ///< the passes before capture let go of outputs at their end only
+  /// backward_dw() of linear and its kin does not ask whether there is a bias gradient;
+  /// layernorm-mlp's does not in any version.
+  bool converts_missing_bias;
   const gradients::TeCells* cells;
 };
 
@@ -61,6 +65,7 @@ inline constexpr std::array kVersions{
             "a second backward of one graph; a module whose last op is PyTorch's own raises "
             "torch.RuntimeError instead",
         .warm_up_keeps_outputs = true,
+        .converts_missing_bias = true,
         .cells = &gradients::kCellsOfD0067d0da,
     },
     Version{
@@ -70,6 +75,7 @@ inline constexpr std::array kVersions{
         .second_backward = Kind::PyKeyError,
         .second_text = "a second backward of one graph, whose outputs the first one has taken",
         .warm_up_keeps_outputs = false,
+        .converts_missing_bias = false,
         .cells = &gradients::kCellsOfD0067d0da,
     },
 };

@@ -73,6 +73,44 @@ TEST(StaleWeight, IsNoneOfAWeightThatIsNotKeptQuantizedOrNeverChanges) {
   EXPECT_EQ(check_cached(frozen, kStale).findings(), Found{});
 }
 
+TEST(RecipeRefused, IsWhatTheDeclaredDeviceDoesNotRun) {
+  const auto findings = [](Recipe recipe, std::optional<Architecture> architecture,
+                           std::optional<PlanKind> plan = PlanKind::Te) {
+    Setting setting{
+        .modules = of_all_layers({.name = "attn", .kind = ModuleKind::Linear, .recipe = recipe}),
+        .plan = {.kind = plan, .aliases = Aliases{}}};
+    setting.environment.architecture = architecture;
+    return check_in(setting, "[1, -1]").findings();
+  };
+  EXPECT_EQ(findings(Recipe::Mxfp8, Architecture::Hopper), Found{"C14@0"});
+  EXPECT_EQ(findings(Recipe::Nvfp4, Architecture::Hopper), Found{"C14@0"});
+  EXPECT_EQ(findings(Recipe::Block, Architecture::Hopper), Found{});
+  EXPECT_EQ(findings(Recipe::Mxfp8, Architecture::Blackwell), Found{});
+  EXPECT_EQ(findings(Recipe::Mxfp8, std::nullopt), Found{});
+  EXPECT_EQ(findings(Recipe::Mxfp8, Architecture::Hopper, PlanKind::Safe), Found{});
+}
+
+TEST(SizesOnTheHost, DependOnTheDeviceAndItsLibrary) {
+  const auto findings = [](Recipe recipe, std::optional<Architecture> architecture,
+                           std::optional<std::int32_t> cublaslt) {
+    Setting setting{.modules = of_all_layers({.name = "experts",
+                                              .kind = ModuleKind::GroupedLinear,
+                                              .recipe = recipe,
+                                              .splits = Splits::Device}),
+                    .plan = {.kind = PlanKind::Te, .aliases = Aliases{}}};
+    setting.environment.architecture = architecture;
+    setting.environment.cublaslt = cublaslt;
+    return check_in(setting, "[1, -1]").findings();
+  };
+  EXPECT_EQ(findings(Recipe::Block, Architecture::Blackwell, std::nullopt), Found{"C15@0"});
+  EXPECT_EQ(findings(Recipe::Block, Architecture::Hopper, std::nullopt), Found{});
+  EXPECT_EQ(findings(Recipe::Block, Architecture::Hopper, 1305), Found{"C15@0"});
+  EXPECT_EQ(findings(Recipe::Block, Architecture::Hopper, 1306), Found{});
+  EXPECT_EQ(findings(Recipe::None, Architecture::Hopper, 1303), Found{"C15@0"});
+  EXPECT_EQ(findings(Recipe::Mxfp8, Architecture::Hopper, 1306), Found{"C14@0"})
+      << "a recipe that does not run has no products";
+}
+
 Setting reducing(std::vector<std::int32_t> group, Recipe recipe = Recipe::Delayed) {
   Setting setting{
       .modules = of_all_layers({.name = "mlp", .kind = ModuleKind::Linear, .recipe = recipe}),

@@ -366,6 +366,18 @@ TEST(ModelReader, RefusesWhatIsNoPlan) {
             "an item of `model_chunks` must be at least 1 @0");
 }
 
+TEST(ModelReader, ReadsTheDeviceAndItsLibrary) {
+  const Model model = read(R"({"architecture":"hopper","cublaslt":"13.4"})");
+  EXPECT_EQ(model.environment.architecture, Architecture::Hopper);
+  EXPECT_EQ(model.environment.cublaslt, 1304);
+  EXPECT_EQ(read(R"({"cublaslt":"9.12"})").environment.cublaslt, 912);
+  EXPECT_EQ(refused(R"({"architecture":"ada"})"),
+            "`architecture` is one of hopper, blackwell @\"ada\"");
+  for (const char* text : {"13", "13.", ".4", "13.4.1", "133.4", "13.x", ""})
+    EXPECT_NE(refused(std::string(R"({"cublaslt":")") + text + "\"}"), "") << text;
+  EXPECT_EQ(refused(R"({"cublaslt":13.4})"), "`cublaslt` is no version such as \"13.4\" @13.4");
+}
+
 TEST(ModelReader, ReadsTheRanksThatReduceMagnitudes) {
   EXPECT_EQ(read(R"({"amax_group":[3,0]})").environment.amax_group,
             (std::vector<std::int32_t>{0, 3}));
