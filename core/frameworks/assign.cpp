@@ -51,10 +51,11 @@ void plan_safely(const BufferTable& table, const Course& capture, Plan& plan) {
 }
 
 void plan_like_te(const BufferTable& table, const Course& capture, Plan& plan) {
-  for (std::size_t r = 0; r < table.ranks(); ++r) {
-    plan.ranks.push_back(
-        plan_as_te(table, static_cast<std::int32_t>(r), capture.work[r], plan.address));
-  }
+  plan.ranks.resize(table.ranks());
+  for_each_rank(table, [&](std::int32_t rank) {
+    const RankWork work(capture, rank);
+    plan.ranks[RankId(rank).index()] = plan_as_te(table, rank, work.all(), plan.address);
+  });
 }
 
 void plan_like_megatron(const BufferTable& table, const Course& capture, const Course& replay,

@@ -19,6 +19,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace capo {
@@ -28,10 +29,27 @@ namespace capo {
 struct Course {
   const StageMap* map = nullptr;
   const std::vector<std::vector<Delay>>* delay = nullptr;  ///< by rank and chunk
-  std::vector<std::vector<Work>> work;                     ///< by rank, in the order of launch
+  /// By rank, in the order of launch; a sweep makes each rank's when it is asked for.
+  std::vector<std::vector<Work>> work;
   const TaskGraph* graph = nullptr;          ///< null: every rank is one stream, unless it is swept
   const Lowered* lowered = nullptr;          ///< null exactly if `graph` is
   std::shared_ptr<const SweptCourse> swept;  ///< null if there is a graph
+};
+
+/// The work of one rank of a course, which outlives it.
+class RankWork {
+ public:
+  RankWork(const Course& course, RankId rank)
+      : made_(course.swept ? course.swept->work_of(rank) : std::vector<Work>()),
+        all_(course.swept ? std::span<const Work>(made_) : course.work[rank.index()]) {}
+  RankWork(const RankWork&) = delete;
+  RankWork& operator=(const RankWork&) = delete;
+
+  [[nodiscard]] std::span<const Work> all() const { return all_; }
+
+ private:
+  std::vector<Work> made_;
+  std::span<const Work> all_;
 };
 
 void run_course(const BufferTable& table, const Course& course, CourseVisitor& visitor);

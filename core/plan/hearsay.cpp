@@ -27,13 +27,12 @@ KnownPlaces itself(std::size_t size) {
 
 }  // namespace
 
-Hearsay::Hearsay(const SweptTransfers& transfers, const std::vector<Neighbours>& neighbours,
-                 const std::vector<SweptRank>& log)
+Hearsay::Hearsay(const SweptTransfers& transfers, const SweptLog& log)
     : transfers_(transfers),
-      neighbours_(neighbours),
-      log_(log),
+      neighbours_(log.neighbours),
+      log_(log.ranks),
       cells_(transfers.microbatches),
-      around_(log.size()) {
+      around_(log.ranks.size()) {
   if (!by_transfers()) place_computations();
   for (std::vector<RankId>& ring : rings_of(neighbours_)) {
     go_around(ring);

@@ -49,8 +49,7 @@ struct Hearing {
 class Hearsay {
  public:
   /// All outlive it.
-  Hearsay(const SweptTransfers& transfers, const std::vector<Neighbours>& neighbours,
-          const std::vector<SweptRank>& log);
+  Hearsay(const SweptTransfers& transfers, const SweptLog& log);
 
   /// By neighbour.
   [[nodiscard]] std::array<Hearing, 2> of(RankId rank) const;

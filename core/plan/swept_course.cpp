@@ -5,20 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <utility>
 
 namespace capo {
-
-namespace {
-
-std::vector<Neighbours> all_neighbours(const Schedule& schedule, const StageMap& map) {
-  std::vector<Neighbours> all;
-  all.reserve(schedule.ranks.size());
-  for (std::size_t r = 0; r < schedule.ranks.size(); ++r)
-    all.emplace_back(map, static_cast<std::int32_t>(r), schedule.ranks[r].chunks);
-  return all;
-}
-
-}  // namespace
 
 class RankCourse {
  public:
@@ -29,8 +18,8 @@ class RankCourse {
         visitor_(visitor),
         rank_(rank),
         order_(step.transfers_.schedule->ranks[rank.index()].order),
-        log_(step.log_[rank.index()]),
-        neighbours_(step.neighbours_[rank.index()]),
+        log_(step.log_->ranks[rank.index()]),
+        neighbours_(step.log_->neighbours[rank.index()]),
         layout_(step.transfers_.layout),
         heard_(step.hearsay_.of(rank)),
         cells_(step.transfers_.microbatches),
@@ -172,13 +161,25 @@ class RankCourse {
 };
 
 SweptCourse::SweptCourse(const StageMap& map, const SweptTransfers& transfers,
-                         const std::vector<std::vector<Delay>>& delay)
+                         const std::vector<std::vector<Delay>>& delay,
+                         std::shared_ptr<const SweptLog> log)
     : map_(map),
       transfers_(transfers),
       delay_(delay),
-      neighbours_(all_neighbours(*transfers.schedule, map)),
-      log_(swept_ranks(*transfers.schedule, map, transfers.microbatches, neighbours_)),
-      hearsay_(transfers_, neighbours_, log_) {
+      log_(std::move(log)),
+      hearsay_(transfers_, *log_) {
+}
+
+std::vector<Work> SweptCourse::work_of(RankId rank) const {
+  const auto& order = transfers_.schedule->ranks[rank.index()].order;
+  std::vector<Work> work;
+  work.reserve(order.size());
+  for (std::uint32_t at = 0; at < order.size(); ++at) {
+    if (is_compute(order[at].kind))
+      work.push_back(
+          capo::work_of(to_step(order[at].action(), at, order[at].group), delay_[rank.index()]));
+  }
+  return work;
 }
 
 void SweptCourse::run(const BufferTable& table, RankId rank, CourseVisitor& visitor) const {

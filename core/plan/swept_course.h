@@ -25,20 +25,22 @@
 #include "core/plan/swept_log.h"
 
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 namespace capo {
 
 class SweptCourse {
  public:
-  /// `delay` lists every rank's chunks. All outlive the course. Precondition: every action finds
-  /// its place in a sweep, and ranks lie in rows and rings.
+  /// `log` is that of the schedule, and `delay` lists every rank's chunks. All outlive the course.
   SweptCourse(const StageMap& map, const SweptTransfers& transfers,
-              const std::vector<std::vector<Delay>>& delay);
+              const std::vector<std::vector<Delay>>& delay, std::shared_ptr<const SweptLog> log);
   SweptCourse(const SweptCourse&) = delete;
   SweptCourse& operator=(const SweptCourse&) = delete;
 
-  [[nodiscard]] std::size_t ranks() const { return log_.size(); }
+  [[nodiscard]] std::size_t ranks() const { return log_->ranks.size(); }
+  /// The work of one rank, in the order of launch.
+  [[nodiscard]] std::vector<Work> work_of(RankId rank) const;
   /// Tells what happens to one rank. Ranks may be told of on several threads.
   void run(const BufferTable& table, RankId rank, CourseVisitor& visitor) const;
 
@@ -48,8 +50,7 @@ class SweptCourse {
   const StageMap& map_;
   SweptTransfers transfers_;
   const std::vector<std::vector<Delay>>& delay_;
-  std::vector<Neighbours> neighbours_;
-  std::vector<SweptRank> log_;
+  std::shared_ptr<const SweptLog> log_;
   Hearsay hearsay_;
 };
 

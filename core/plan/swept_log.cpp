@@ -54,13 +54,16 @@ class Keeper final : public SweepListener {
 
 }  // namespace
 
-std::vector<SweptRank> swept_ranks(const Schedule& schedule, const StageMap& map,
-                                   std::int32_t microbatches,
-                                   const std::vector<Neighbours>& neighbours) {
-  Keeper keeper(schedule, microbatches, neighbours);
+SweptLog swept_log(const Schedule& schedule, const StageMap& map, std::int32_t microbatches) {
+  SweptLog log;
+  log.neighbours.reserve(schedule.ranks.size());
+  for (std::size_t r = 0; r < schedule.ranks.size(); ++r)
+    log.neighbours.emplace_back(map, static_cast<std::int32_t>(r), schedule.ranks[r].chunks);
+  Keeper keeper(schedule, microbatches, log.neighbours);
   const bool complete = sweep(schedule, map, microbatches, keeper);
   CAPO_ASSERT(complete, "every action finds its place");
-  return std::move(keeper.ranks);
+  log.ranks = std::move(keeper.ranks);
+  return log;
 }
 
 }  // namespace capo

@@ -65,10 +65,15 @@ struct SweptRank {
   std::vector<std::uint32_t> issued;
 };
 
-/// By rank. Precondition: every action finds its place in a sweep.
-[[nodiscard]] std::vector<SweptRank> swept_ranks(const Schedule& schedule, const StageMap& map,
-                                                 std::int32_t microbatches,
-                                                 const std::vector<Neighbours>& neighbours);
+/// Both by rank.
+struct SweptLog {
+  std::vector<Neighbours> neighbours;
+  std::vector<SweptRank> ranks;
+};
+
+/// Precondition: every action finds its place in a sweep, and ranks lie in rows and rings.
+[[nodiscard]] SweptLog swept_log(const Schedule& schedule, const StageMap& map,
+                                 std::int32_t microbatches);
 
 /// Calls visit(first, end) for each computation of an order, which is the entries [first, end): one
 /// action or a composite.

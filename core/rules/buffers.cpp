@@ -230,6 +230,7 @@ class Judge {
 void strides_lost(const Context& context, Findings& out) {
   const PlanView& view = context.plan_view();
   if (!view.declared() || view.kind() != PlanKind::Te) return;
+  if (context.options().modules.list.empty()) return;
   Judge judge(context, out);
   for (std::size_t r = 0; r < view.captured().size(); ++r) {
     const auto rank = static_cast<std::int32_t>(r);

@@ -89,13 +89,23 @@ Context::Context(const Input& input, const CheckOptions& options)
   look_again();
 }
 
+Context::Context(const Context& like, const CheckOptions& options)
+    : input_(like.input_),
+      options_(options),
+      like_(&like),
+      orders_(like.orders_),
+      microbatches_(like.microbatches_) {
+}
+
 void Context::forget_graphs() {
   plan_view_.reset();
-  wirings_.clear();
+  for (const auto& wiring : wirings_) wiring->forget_graphs();
 }
 
 void Context::look_again() {
-  forget_graphs();
+  like_ = nullptr;
+  plan_view_.reset();
+  wirings_.clear();
   const auto& ranks = schedule().ranks;
   std::size_t views = 0;
   const auto look_at = [&](std::size_t rank, std::span<const Entry> entries, bool replay) {
@@ -154,6 +164,11 @@ std::int32_t Context::usual_count() {
 const std::vector<std::unique_ptr<Wiring>>& Context::wirings() const {
   const auto& ranks = schedule().ranks;
   if (!wirings_.empty() || ranks.empty()) return wirings_;
+  if (like_ != nullptr) {
+    for (const auto& wiring : like_->wirings())
+      wirings_.push_back(std::make_unique<Wiring>(*wiring, options_.environment));
+    return wirings_;
+  }
   const auto wire = [&](bool replay) {
     wirings_.push_back(std::make_unique<Wiring>(schedule(), options_.environment, options_.groups,
                                                 microbatches_, replay));
@@ -232,7 +247,10 @@ std::vector<std::uint32_t> positions_by_microbatch(const OrderView& order) {
 
 void Context::for_each_microbatch(const OrderView& order,
                                   const std::function<void(const MicrobatchView&)>& visit) {
-  if (!order.by_microbatch) order.by_microbatch = positions_by_microbatch(order);
+  if (!order.by_microbatch) {
+    order.by_microbatch =
+        std::make_shared<const std::vector<std::uint32_t>>(positions_by_microbatch(order));
+  }
   const std::vector<std::uint32_t>& positions = *order.by_microbatch;
   for (std::size_t begin = 0; begin < positions.size();) {
     const Entry& first = order.entries[positions[begin]];

@@ -68,7 +68,7 @@ struct OrderView {
   std::vector<std::uint32_t> continuing;
   /// Positions of compute entries by chunk, microbatch and position: made by the first
   /// for_each_microbatch() of this order, since several rules ask.
-  mutable std::optional<std::vector<std::uint32_t>> by_microbatch;
+  mutable std::shared_ptr<const std::vector<std::uint32_t>> by_microbatch;
 
   /// Whether a step replays this order: that of capture, unless another one is given.
   [[nodiscard]] bool is_replayed() const { return replay == holder->replay.has_value(); }
@@ -101,6 +101,9 @@ class Context {
  public:
   /// Input and options outlive the context.
   Context(const Input& input, const CheckOptions& options);
+  /// The input of `like` under options that differ in the environment alone; what does not depend
+  /// on that is shared. `like` outlives the context.
+  Context(const Context& like, const CheckOptions& options);
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
   ~Context();
@@ -150,6 +153,7 @@ class Context {
 
   const Input& input_;
   const CheckOptions& options_;
+  const Context* like_ = nullptr;  // null: nothing is shared
   std::vector<OrderView> orders_;
   std::int32_t microbatches_ = 0;
   std::vector<std::int32_t> forwards_;  // of each chunk, sorted: kept for their memory

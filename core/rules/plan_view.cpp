@@ -87,7 +87,7 @@ void PlanView::make_plan(const Subject& subject) {
     return;
   }
   CAPO_ASSERT(options.given != nullptr, "whoever asks for a given plan gives it");
-  Read<Plan> given = plan_of(*options.given, table_, *captured_.map, captured_.work);
+  Read<Plan> given = plan_of(*options.given, table_, *captured_.map, captured());
   if (!given) {
     misfit_ = given.error();
   } else {
@@ -99,7 +99,8 @@ void PlanView::make_plan(const Subject& subject) {
 void PlanView::warm_up(bool keeps_outputs) {
   for (std::size_t r = 0; r < plan_.ranks.size(); ++r) {
     RankMemory& memory = plan_.ranks[r];
-    const WarmUp warm_up = warm_up_of(table_, static_cast<std::int32_t>(r), captured_.work[r],
+    const auto rank = static_cast<std::int32_t>(r);
+    const WarmUp warm_up = warm_up_of(table_, rank, RankWork(captured_, rank).all(),
                                       memory.static_inputs, keeps_outputs);
     memory.warm_up = warm_up.most;
     memory.warm_up_entry = warm_up.entry;
@@ -112,6 +113,14 @@ const std::vector<RankMemory>& PlanView::memory() const {
   if (plan_.kind == PlanKind::Safe) return memory_;
   add_under_every_plan(table_, captured_, memory_);
   return memory_;
+}
+
+const std::vector<std::vector<Work>>& PlanView::captured() const {
+  if (captured_.work.empty() && captured_.swept) {
+    for (std::size_t r = 0; r < captured_.swept->ranks(); ++r)
+      captured_.work.push_back(captured_.swept->work_of(static_cast<std::int32_t>(r)));
+  }
+  return captured_.work;
 }
 
 const Course& PlanView::course() const {
@@ -132,17 +141,8 @@ Course PlanView::shortest_course_of(const Wiring& wiring, const CheckOptions& op
   const auto swept = alike ? wiring.swept() : std::nullopt;
   if (!swept) return course_of(wiring);
   Course course{.map = &wiring.map(), .delay = &delay_};
-  course.swept = std::make_shared<const SweptCourse>(wiring.map(), *swept, delay_);
-  const auto& ranks = wiring.schedule().ranks;
-  for (std::size_t r = 0; r < ranks.size(); ++r) {
-    auto& work = course.work.emplace_back();
-    work.reserve(ranks[r].order.size());
-    for (std::uint32_t at = 0; at < ranks[r].order.size(); ++at) {
-      const Entry& entry = ranks[r].order[at];
-      if (is_compute(entry.kind))
-        work.push_back(work_of(to_step(entry.action(), at, entry.group), delay_[r]));
-    }
-  }
+  course.swept =
+      std::make_shared<const SweptCourse>(wiring.map(), *swept, delay_, wiring.swept_log());
   return course;
 }
 

@@ -67,7 +67,7 @@ class PlanView {
   /// const, plans the whole step again for those lower bounds; a view belongs to one thread.
   [[nodiscard]] const std::vector<RankMemory>& memory() const;
   /// The orders as captured, rank by rank.
-  [[nodiscard]] const std::vector<std::vector<Work>>& captured() const { return captured_.work; }
+  [[nodiscard]] const std::vector<std::vector<Work>>& captured() const;
   /// The orders as they run when captured. The first call, though const, may build their task
   /// graph, which a plan and its hazards do without where a sweep tells as much.
   [[nodiscard]] const Course& course() const;

@@ -115,7 +115,7 @@ class Widening {
     options.environment.communicators = layout;
     options.environment.transfers = mode;
     options.findings_alone = true;
-    const Context context(context_.input(), options);
+    const Context context(context_, options);
     return std::make_shared<const CheckResult>(
         findings_stated(context, findings_to_compare(context)));
   }
@@ -337,7 +337,7 @@ void warn_of_weight_stream(const Context& context, CheckResult& result) {
   environment.weight_stream = true;
   environment.communicators = environment.communicators.value_or(kLayouts.back());
   environment.transfers = environment.transfers.value_or(kModes.back());
-  const CheckResult apart = findings_stated(Context(context.input(), options), 1);
+  const CheckResult apart = findings_stated(Context(context, options), 1);
   const auto& kept = apart.diagnostics.kept();
   const auto first = std::find_if(kept.begin(), kept.end(), [](const Diagnostic& finding) {
     return finding.severity == Severity::Error;

@@ -39,7 +39,7 @@ constexpr bool beside_computation(Kind kind) {
 
 Wiring::Wiring(const Schedule& schedule, const Environment& environment,
                std::span<const CollectiveGroup> groups, std::int32_t microbatches, bool replay)
-    : replayed_(replay ? std::make_unique<const Schedule>(replayed(schedule)) : nullptr),
+    : replayed_(replay ? std::make_shared<const Schedule>(replayed(schedule)) : nullptr),
       schedule_(replay ? *replayed_ : schedule),
       environment_(environment_of(schedule, environment)),
       groups_(groups),
@@ -52,6 +52,39 @@ Wiring::Wiring(const Schedule& schedule, const Environment& environment,
   writes_waits_ = kinds.any<is_send_wait>();
   writes_any_wait_ = kinds.any<is_wait>();
   only_computes_ = !kinds.any<beside_computation>();
+}
+
+Wiring::Wiring(const Wiring& like, const Environment& environment)
+    : replayed_(like.replayed_),
+      schedule_(like.schedule_),
+      environment_(environment_of(like.schedule_, environment)),
+      groups_(like.groups_),
+      microbatches_(like.microbatches_),
+      replay_(like.replay_),
+      writes_transfers_(like.writes_transfers_),
+      writes_exchanges_(like.writes_exchanges_),
+      writes_waits_(like.writes_waits_),
+      writes_any_wait_(like.writes_any_wait_),
+      only_computes_(like.only_computes_),
+      map_(like.map_),
+      all_are_added_(like.all_are_added_),
+      swept_log_(like.swept_log_) {
+}
+
+void Wiring::forget_graphs() {
+  if (added_) all_are_added_ = added_->complete;
+  added_.reset();
+  written_.reset();
+  megatron_.reset();
+  apart_.reset();
+  ideal_.reset();
+  on_links_.reset();
+  direct_.reset();
+  direct_execution_.reset();
+  transfers_.reset();
+  execution_.reset();
+  first_uses_.reset();
+  making_.reset();
 }
 
 bool Wiring::by_megatron() const {
@@ -116,7 +149,8 @@ bool Wiring::executable() const {
 
 bool Wiring::all_are_added() const {
   if (added_) return added_->complete;
-  return once(all_are_added_, [&] { return can_add_transfers(schedule_, map_, microbatches_); });
+  if (!all_are_added_) all_are_added_ = can_add_transfers(schedule_, map_, microbatches_);
+  return *all_are_added_;
 }
 
 bool Wiring::takes_layers_apart() const {
@@ -213,6 +247,12 @@ std::optional<SweptTransfers> Wiring::swept() const {
       .microbatches = microbatches_,
       .layout = layout,
       .mode = environment_.buffered() ? TransferMode::Buffered : TransferMode::Rendezvous};
+}
+
+const std::shared_ptr<const SweptLog>& Wiring::swept_log() const {
+  if (!swept_log_)
+    swept_log_ = std::make_shared<const SweptLog>(capo::swept_log(schedule_, map_, microbatches_));
+  return swept_log_;
 }
 
 bool Wiring::finishes_under(const Environment& environment) const {

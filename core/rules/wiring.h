@@ -29,6 +29,8 @@ class Wiring {
   /// `replay`: of the orders that are replayed; a rank without one replays what it captures.
   Wiring(const Schedule& schedule, const Environment& environment,
          std::span<const CollectiveGroup> groups, std::int32_t microbatches, bool replay);
+  /// The orders of `like` in another environment; what does not depend on that is shared.
+  Wiring(const Wiring& like, const Environment& environment);
   Wiring(const Wiring&) = delete;
   Wiring& operator=(const Wiring&) = delete;
 
@@ -93,6 +95,10 @@ class Wiring {
   /// The transfers, if a sweep puts all of them in and tells all that there is to know of them;
   /// nullopt if it takes the graph.
   [[nodiscard]] std::optional<SweptTransfers> swept() const;
+  /// The sweep of what is swept().
+  [[nodiscard]] const std::shared_ptr<const SweptLog>& swept_log() const;
+  /// Frees graphs and lowered orders, which makes what was returned invalid.
+  void forget_graphs();
   /// Whether the same transfers finish in another environment.
   [[nodiscard]] bool finishes_under(const Environment& environment) const;
 
@@ -108,7 +114,7 @@ class Wiring {
   [[nodiscard]] bool overlaps_undeclared() const;
   [[nodiscard]] const Ideal& on_links() const;
 
-  std::unique_ptr<const Schedule> replayed_;
+  std::shared_ptr<const Schedule> replayed_;
   const Schedule& schedule_;  // of the caller, or *replayed_
   Environment environment_;
   std::span<const CollectiveGroup> groups_;
@@ -123,7 +129,8 @@ class Wiring {
 
   // Each is null until it is first asked for.
   mutable std::unique_ptr<const WithTransfers> added_;
-  mutable std::unique_ptr<const bool> all_are_added_;
+  mutable std::optional<bool> all_are_added_;
+  mutable std::shared_ptr<const SweptLog> swept_log_;
   mutable std::unique_ptr<const Lowered> written_;
   mutable std::unique_ptr<const MegatronLowering> megatron_;
   mutable std::unique_ptr<const Lowered> apart_;

@@ -95,7 +95,8 @@ struct SeenAlike {
 
 Course swept_course_of(const PlannedStep& step, const SweptTransfers& swept) {
   Course course{.map = &step.wiring().map(), .delay = &step.delay()};
-  course.swept = std::make_shared<const SweptCourse>(*course.map, swept, step.delay());
+  course.swept = std::make_shared<const SweptCourse>(*course.map, swept, step.delay(),
+                                                     step.wiring().swept_log());
   course.work = step.course().work;
   return course;
 }
