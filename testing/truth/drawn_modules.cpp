@@ -32,11 +32,15 @@ Module draw_truth_module(Dice& dice, ModuleKind kind) {
   module.flags.bias = dice.one_in(3);
   module.flags.fuse_wgrad_accumulation = true;
   module.flags.grad_added_to_main_grad = dice.one_in(2);
+  if (dice.one_in(4)) module.recipe = dice.one_in(2) ? Recipe::Block : Recipe::Mxfp8;
   return module;
 }
 
 std::string words_of(const Module& module) {
-  return fmt::format("{} {}{}", name_of(*module.kind), name_of(*module.dtype),
+  const Recipe recipe = recipe_of(module);
+  return fmt::format("{} {}{}{}{}", name_of(*module.kind), name_of(*module.dtype),
+                     recipe == Recipe::None ? "" : " ",
+                     recipe == Recipe::None ? "" : name_of(recipe),
                      module.flags.bias ? " bias" : "");
 }
 
