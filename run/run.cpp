@@ -4,7 +4,6 @@
 #include "run/judge.h"
 #include "run/processes/own_rank.h"
 #include "run/reference/sampled_reference.h"
-#include "run/setup/coded_weights.h"
 
 #include <fmt/format.h>
 

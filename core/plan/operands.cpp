@@ -30,7 +30,7 @@ std::optional<Aliases> aliases_of(const Module& module) {
 
 bool makes_for_weight(const Module& module) {
   if (!module.kind) return false;
-  // Where sizes lie in the input, W reads them there, and its quantized operand elsewhere.
+  // W reads its quantized operand elsewhere than the sizes that lie in the input.
   const bool for_sizes = copies(module) && keeps_input(module);
   return facts_of(*module.kind).kept_input == KeptInput::InputAndMade || for_sizes;
 }

@@ -19,7 +19,7 @@ inline constexpr float kMostE4m3 = 448;
 __device__ inline std::uint8_t e4m3_of(float value) {
   return __nv_cvt_float_to_fp8(value, __NV_SATFINITE, __NV_E4M3);
 }
-/// Of two neighbours, the first in the lower byte.
+/// The codes of two neighbours, the first in the lower byte.
 __device__ inline unsigned two_e4m3_of(float first, float second) {
   return __nv_cvt_float2_to_fp8x2(make_float2(first, second), __NV_SATFINITE, __NV_E4M3);
 }

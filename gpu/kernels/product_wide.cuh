@@ -1,5 +1,5 @@
-// What the blocks of a product on sm_90a share, whatever they multiply: how a block divides its
-// shared memory, the rings of descriptors, and the chunks that gradients of weights go through.
+// Blocks of a product on sm_90a have this in common, whatever they multiply: how a block divides
+// its shared memory, the rings of descriptors, and the chunks that gradients of weights go through.
 //
 // A chunk is 64 rows of 128 bytes of one half of a tile. One warp brings what a gradient is added
 // to, the warpgroups that multiply put their sums there, and a thread for each half writes it out.

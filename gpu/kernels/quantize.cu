@@ -39,7 +39,7 @@ constexpr int kTileBytes = kSide* kSide* static_cast<int>(sizeof(T));
 template <typename T>
 constexpr int shared_bytes = kTileBytes<T> + kCodeBytes;
 
-// Where the codes of a tile go, of one way: its first code, and its first scale.
+// The place of a tile's codes, of one way: its first code, and its first scale.
 struct Destination {
   std::uint8_t* codes;
   std::int64_t step;  // codes from a vector to the next
@@ -319,7 +319,7 @@ __global__ void __launch_bounds__(kThreads, sizeof(T) == 4 ? 2 : 3)
   }
 }
 
-// Where the codes of a tile of a group's weights go, from a vector and a depth on.
+// The place of the codes of a tile of a group's weights, from a vector and a depth on.
 template <Scaling kScaling>
 __device__ Destination of_weights(const run::Codes& to, std::int64_t group, int count, int depth,
                                   int vector, int k) {

@@ -218,7 +218,7 @@ class WideScaled {
     std::uint32_t rows[2];
     float halves[2];
   };
-  // Where a thread finds them, of block 0.
+  // A thread finds them here, of block 0.
   struct RowScalePlaces {
     const std::uint8_t* row;
     const float* half;

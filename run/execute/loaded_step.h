@@ -70,6 +70,12 @@ struct LoadedStep {
   return shape.tokens * output_columns(shape) * bytes_of(shape.type);
 }
 
+/// The weights that products read as codes, by parameter; null where none does, or if the engine
+/// has no more memory: it keeps the error. The numbers must have been drawn, or be on their way on
+/// the first stream.
+[[nodiscard]] std::vector<CodedWeight> coded_weights(Engine& engine, const StepLayers& layers,
+                                                     const std::vector<GroupedTensor>& parameters);
+
 /// The messages of a program's transfers, with the bytes that its layers make.
 [[nodiscard]] std::vector<Message> messages_of(const Program& program, const BufferTable& table,
                                                const StepLayers& layers);

@@ -15,9 +15,8 @@
 //   Block   the greatest power of two that keeps the block within 448, held as fp32
 //   Mxfp8   the least power of two that is no less than the magnitude over 448, held as E8m0
 //
-// These are TransformerEngine's own of its recipes Float8BlockScaling and MXFP8BlockScaling by
-// their defaults (common/recipe/recipe_common.cuh and common/util/ptx.cuh of 2.20). docs/fp8.md
-// says it in formulas. Tested by codes_test.cpp over all codes and all bf16 numbers.
+// docs/fp8.md says it in formulas, and whose recipes these are. Tested by codes_test.cpp over all
+// codes and all bf16 numbers.
 
 #pragma once
 

@@ -6,9 +6,8 @@
 //   input's gradient   dy -> codes along columns, which the product reads, and along rows, for W
 //   weight gradients   both codes along rows, of a group's own rows
 //
-// So nobody keeps x or dy as they were. Weights were quantized before the step, both ways, as
-// TransformerEngine's are in the first microbatch of one that caches them. A product's bias and
-// SwiGLU are calls of their own behind it.
+// So nobody keeps x or dy as they were. Weights were quantized before the step, both ways. A
+// product's bias and SwiGLU are calls of their own behind it.
 //
 // On a split path every group's rows are a tensor of their own, in a part of the same memory that
 // begins where its rows do, and its depths at a multiple of kGroupDepth.

@@ -1,4 +1,9 @@
-#include "run/reference/coded_operands.h"
+// Operands of products of codes in float64.
+//
+// It is written from docs/fp8.md and from nothing else, with logarithms where kernels have bits, so
+// that it stays a second opinion. Tested by coded_operands_test.cpp.
+
+#include "run/reference/layer_parts.h"
 
 #include <algorithm>
 #include <cmath>

@@ -11,6 +11,8 @@
 
 #pragma once
 
+#include "run/reference/rounder.h"
+
 #include <cstdint>
 #include <vector>
 
@@ -33,6 +35,21 @@ struct Product {
 [[nodiscard]] Values output_of(const Product& p, const Values& x, const Values& w);
 [[nodiscard]] Values input_gradient(const Product& p, const Values& dy, const Values& w);
 [[nodiscard]] Values weight_gradient(const Product& p, const Values& dy, const Values& x);
+
+// Operands of products of codes, as the numbers that these stand for (coded_operands.cpp):
+//
+//   Block, (1, 100, 449)   ->   the scale is 2, and so (1, 96, 448): of 8 numbers between 64 and
+//                               128 the codes have every eighth, and 224.5 is nearest to 224
+//
+/// x (rows, columns), in blocks of columns.
+[[nodiscard]] Values coded_rows(Coding coding, const Values& x, std::int64_t columns);
+/// The rows of a product, in blocks of the rows of each group.
+[[nodiscard]] Values coded_columns(Coding coding, const Product& p, const Values& x,
+                                   std::int64_t columns);
+/// w (groups, out, in), in blocks of what a forward sums over, and of what the gradient of an input
+/// does.
+[[nodiscard]] Values coded_along_in(Coding coding, const Product& p, const Values& w);
+[[nodiscard]] Values coded_along_out(Coding coding, const Product& p, const Values& w);
 
 /// y + scale * bias, with a scale for each row and a bias (out) for each group; and its gradients.
 [[nodiscard]] Values with_bias(const Product& p, Values y, const Values& bias,

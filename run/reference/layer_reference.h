@@ -20,7 +20,6 @@
 #pragma once
 
 #include "core/model/model.h"
-#include "run/reference/coded_operands.h"
 #include "run/reference/rounder.h"
 
 #include <compare>

@@ -50,6 +50,10 @@ class Rounder {
   std::uint64_t normal_;  // exponents of doubles from here on have all digits in the type
 };
 
+/// How a layer's products see their operands: as they are stored, or as what the codes of blocks
+/// stand for.
+enum class Coding : std::uint8_t { None, Block, Mxfp8 };
+
 /// Two to the power of an exponent that a double has.
 [[nodiscard]] double power_of_two(int exponent);
 

@@ -113,6 +113,7 @@ TEST(Architecture, OwnHeadersAreIncludedByTheirFullName) {
                                                 "cuda.h",
                                                 "cuda_bf16.h",
                                                 "cuda_fp16.h",
+                                                "cuda_fp8.h",
                                                 "rapidcheck.h"}
                               .contains(include);
       EXPECT_TRUE(standard || library || system) << file.path << " includes " << include;

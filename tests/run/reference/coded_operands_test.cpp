@@ -1,8 +1,8 @@
 // Operands of codes in float64: by hand, and block by block as the kernels' own numbers have them,
 // which were written apart from them.
 
-#include "run/reference/coded_operands.h"
 #include "run/kernels/codes.h"
+#include "run/reference/layer_parts.h"
 
 #include <gtest/gtest.h>
 

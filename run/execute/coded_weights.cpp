@@ -1,4 +1,7 @@
-#include "run/setup/coded_weights.h"
+// Weights of layers whose products read codes, quantized once before a step, both ways. They belong
+// to the run, as parameters do, and to no plan. Tested by recipe_runs_test.cpp.
+
+#include "run/execute/loaded_step.h"
 
 #include <cstdint>
 
