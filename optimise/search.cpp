@@ -29,6 +29,8 @@ constexpr std::uint64_t kPlacedForTask = 2'000;
 constexpr std::uint64_t kPlacedAtFirst = 8'000'000;
 /// Settings of rules are compared on a step of at most so many microbatches for each rank.
 constexpr std::int32_t kShortStep = 4;
+/// A short step has as many tasks at least.
+constexpr std::int32_t kTasksOfShortStep = 4096;
 /// Orders of a shorter step are made longer if they are better by this share than the last ones.
 constexpr double kWorthLengthening = 1e-3;
 /// So many starts of a long step are made shorter.
@@ -233,7 +235,8 @@ class Search {
 
   /// Microbatches of a step that is short, but has all that a long one has.
   [[nodiscard]] std::int32_t short_step() const {
-    return std::max(kShortStep * problem_.frame.ranks, 16);
+    const auto tasks = static_cast<std::int32_t>(problem_.series.size());
+    return std::max({kShortStep * problem_.frame.ranks, kTasksOfShortStep / tasks, 16});
   }
 
   // The best starts, of as many microbatches as the shorter step has.
