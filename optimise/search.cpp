@@ -209,7 +209,7 @@ class Search {
     return tried;
   }
 
-  // What takes no longer for more microbatches, but for writing the orders down.
+  // Makes orders of a shorter step longer, so that rules take no time for what repeats itself.
   void lengthen_rules(const Problem& shorter, const Rules& setting) {
     const auto orders = construct(shorter, setting);
     if (!orders) return;
