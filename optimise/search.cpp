@@ -168,9 +168,13 @@ class Search {
     if (options_.stopped()) return std::nullopt;
     const std::vector<Rules> settings = rule_settings(problem_);
     const auto shorter = shortened(problem_, short_step());
-    if (shorter) lengthen_rules(*shorter, settings.front());
-    if (best_.orders.empty()) try_rules(settings.front());
+    if (shorter) {
+      lengthen_rules(*shorter, settings.front());
+    } else {
+      try_rules(settings.front());
+    }
     try_starts(starts());
+    if (best_.orders.empty()) try_rules(settings.front());
     if (options_.better_bound) bound_ = std::max(bound_, options_.better_bound());
     if (shorter) {
       run_shorter(*shorter);
