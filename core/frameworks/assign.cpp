@@ -146,8 +146,10 @@ std::vector<Hazard> judge_rank_by_rank(const BufferTable& table, const SweptCour
                                        const Plan& plan) {
   std::vector<std::vector<Hazard>> found(table.ranks());
   for_each_rank(table, [&](std::int32_t rank) {
-    HazardFinder finder(table, plan, rank, found[RankId(rank).index()]);
+    std::vector<Hazard>& of_rank = found[RankId(rank).index()];
+    HazardFinder finder(table, plan, rank, of_rank);
     replay.run(table, rank, finder);
+    of_rank.shrink_to_fit();
   });
   std::size_t count = 0;
   for (const auto& of_rank : found) count += of_rank.size();

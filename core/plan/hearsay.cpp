@@ -1,5 +1,6 @@
 #include "core/plan/hearsay.h"
 
+#include "core/base/in_parallel.h"
 #include "core/base/index.h"
 #include "core/graph/lowered.h"
 
@@ -34,10 +35,15 @@ Hearsay::Hearsay(const SweptTransfers& transfers, const SweptLog& log)
       cells_(transfers.microbatches),
       around_(log.ranks.size()) {
   if (!by_transfers()) place_computations();
-  for (std::vector<RankId>& ring : rings_of(neighbours_)) {
-    go_around(ring);
-    std::reverse(ring.begin(), ring.end());
-    go_around(ring);
+  // Both ways around go on at once, if that is worth a thread.
+  constexpr std::size_t kFewTransfers = 1'000'000;
+  std::size_t transfers_of_all = 0;
+  for (const SweptRank& rank : log_) transfers_of_all += rank.transfers.size();
+  const unsigned threads = transfers_of_all < kFewTransfers ? 1 : 2;
+  for (const std::vector<RankId>& ring : rings_of(neighbours_)) {
+    in_parallel(2, threads, [&](std::size_t way) {
+      go_around(way == 0 ? ring : std::vector<RankId>(ring.rbegin(), ring.rend()));
+    });
   }
 }
 

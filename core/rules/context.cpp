@@ -98,12 +98,14 @@ Context::Context(const Context& like, const CheckOptions& options)
 }
 
 void Context::forget_graphs() {
+  if (plan_view_) te_plan_ = plan_view_->te_plan();
   plan_view_.reset();
   for (const auto& wiring : wirings_) wiring->forget_graphs();
 }
 
 void Context::look_again() {
   like_ = nullptr;
+  te_plan_.reset();
   plan_view_.reset();
   wirings_.clear();
   const auto& ranks = schedule().ranks;
@@ -189,8 +191,8 @@ bool Context::plan_wanted() const {
 const PlanView& Context::plan_view() const {
   if (!plan_view_) {
     CAPO_ASSERT(plan_wanted(), "the pass Buffers runs where there is a plan");
-    plan_view_ =
-        std::make_unique<PlanView>(PlanView::Subject{input_, options_, microbatches_, wirings()});
+    plan_view_ = std::make_unique<PlanView>(PlanView::Subject{
+        input_, options_, microbatches_, wirings(), like_ == nullptr ? te_plan_ : like_->te_plan_});
   }
   return *plan_view_;
 }

@@ -93,6 +93,7 @@ struct MicrobatchView {
 };
 
 class PlanView;
+struct Plan;
 class Wiring;
 
 /// A Context belongs to one thread: const calls of wirings(), plan_view() and
@@ -160,6 +161,7 @@ class Context {
   std::vector<std::int32_t> backwards_;
   mutable std::vector<std::unique_ptr<Wiring>> wirings_;
   mutable std::unique_ptr<PlanView> plan_view_;
+  std::shared_ptr<const Plan> te_plan_;  // of a plan view that is forgotten, for who is like this
 };
 
 }  // namespace capo

@@ -77,28 +77,36 @@ PlanView::PlanView(const Subject& subject)
 void PlanView::make_plan(const Subject& subject) {
   const CheckOptions& options = subject.options;
   const PlanKind kind = options.plan.kind.value_or(PlanKind::Te);
-  if (kind != PlanKind::Given) {
-    const bool alike = subject.wirings.front() == subject.wirings.back();
-    const Course replayed = alike ? Course{} : shortest_course_of(*subject.wirings.back(), options);
-    plan_ = assign(table_, captured_, kind, options.plan.granularity, LowerBounds::Without,
-                   alike ? &captured_ : &replayed);
-    const bool asked = !options.findings_alone || options.plan.budget;
-    if (kind == PlanKind::Te && asked) warm_up(options.plan.warm_up_keeps_outputs);
-    return;
-  }
-  CAPO_ASSERT(options.given != nullptr, "whoever asks for a given plan gives it");
-  Read<Plan> given = plan_of(*options.given, table_, *captured_.map, captured());
-  if (!given) {
-    misfit_ = given.error();
+  if (kind == PlanKind::Te && captured_.swept && subject.te_plan) {
+    plan_ = subject.te_plan;
+  } else if (kind != PlanKind::Given) {
+    plan_ = std::make_shared<const Plan>(assigned(subject, kind));
   } else {
-    plan_ = *std::move(given);
-    plan_.granularity = options.plan.granularity;
+    CAPO_ASSERT(options.given != nullptr, "whoever asks for a given plan gives it");
+    Read<Plan> given = plan_of(*options.given, table_, *captured_.map, captured());
+    if (!given) {
+      misfit_ = given.error();
+      return;
+    }
+    given->granularity = options.plan.granularity;
+    plan_ = std::make_shared<const Plan>(*std::move(given));
   }
 }
 
-void PlanView::warm_up(bool keeps_outputs) {
-  for (std::size_t r = 0; r < plan_.ranks.size(); ++r) {
-    RankMemory& memory = plan_.ranks[r];
+Plan PlanView::assigned(const Subject& subject, PlanKind kind) const {
+  const CheckOptions& options = subject.options;
+  const bool alike = subject.wirings.front() == subject.wirings.back();
+  const Course replayed = alike ? Course{} : shortest_course_of(*subject.wirings.back(), options);
+  Plan plan = assign(table_, captured_, kind, options.plan.granularity, LowerBounds::Without,
+                     alike ? &captured_ : &replayed);
+  const bool asked = !options.findings_alone || options.plan.budget;
+  if (kind == PlanKind::Te && asked) warm_up(plan, options.plan.warm_up_keeps_outputs);
+  return plan;
+}
+
+void PlanView::warm_up(Plan& plan, bool keeps_outputs) const {
+  for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
+    RankMemory& memory = plan.ranks[r];
     const auto rank = static_cast<std::int32_t>(r);
     const WarmUp warm_up = warm_up_of(table_, rank, RankWork(captured_, rank).all(),
                                       memory.static_inputs, keeps_outputs);
@@ -107,10 +115,15 @@ void PlanView::warm_up(bool keeps_outputs) {
   }
 }
 
+// A sweep has the work of the orders, which is all that TransformerEngine goes by.
+std::shared_ptr<const Plan> PlanView::te_plan() const {
+  return plan_->kind == PlanKind::Te && captured_.swept ? plan_ : nullptr;
+}
+
 const std::vector<RankMemory>& PlanView::memory() const {
   if (!memory_.empty()) return memory_;
-  memory_ = plan_.ranks;
-  if (plan_.kind == PlanKind::Safe) return memory_;
+  memory_ = plan_->ranks;
+  if (plan_->kind == PlanKind::Safe) return memory_;
   add_under_every_plan(table_, captured_, memory_);
   return memory_;
 }
@@ -172,10 +185,10 @@ Course PlanView::course_of(const Wiring& wiring) const {
 std::vector<Hazard> PlanView::hazards_of(const Wiring& wiring, const Course& course,
                                          bool findings_alone) const {
   constexpr std::size_t kLarge = std::size_t{1} << 23;
-  std::vector<Hazard> found = judge(table_, course, plan_);
-  const bool alike = plan_.kind != PlanKind::Given && (findings_alone || table_.all() > kLarge);
+  std::vector<Hazard> found = judge(table_, course, *plan_);
+  const bool alike = plan_->kind != PlanKind::Given && (findings_alone || table_.all() > kLarge);
   if (found.empty() || !course.swept || alike) return found;
-  return judge(table_, course_of(wiring), plan_);
+  return judge(table_, course_of(wiring), *plan_);
 }
 
 void PlanView::judge_all(const Subject& subject) {
@@ -202,8 +215,8 @@ void PlanView::judge_all(const Subject& subject) {
     const bool always = victim.kind == BufferKind::GradOutput && is_backward(hazard.reader.kind);
     judged.unsure = !allocated && !always &&
                     !table_.facts(victim.rank, victim.chunk, victim.layer).aliases_declared;
-    judged.possible = judged.unsure || plan_.kind == PlanKind::McoreLocal ||
-                      (allocated && plan_.kind == PlanKind::Te);
+    judged.possible = judged.unsure || plan_->kind == PlanKind::McoreLocal ||
+                      (allocated && plan_->kind == PlanKind::Te);
     judged.by_replay =
         &capture != &replay &&
         !captured.contains(signature_of(table_, hazard, action_of(replay, hazard.reader)));

@@ -45,6 +45,7 @@ class PlanView {
     const CheckOptions& options;
     std::int32_t microbatches;
     const std::vector<std::unique_ptr<Wiring>>& wirings;  ///< as captured, and as replayed
+    std::shared_ptr<const Plan> te_plan;  ///< of the step, if it is known; null: it is not
   };
 
   /// Whether there is anything to look at; cheap.
@@ -59,10 +60,12 @@ class PlanView {
   /// Why the given plan does not fit the orders, with its place in its own text; null if it does.
   [[nodiscard]] const Refusal* misfit() const { return misfit_ ? &*misfit_ : nullptr; }
   [[nodiscard]] bool declared() const { return declared_; }
-  [[nodiscard]] PlanKind kind() const { return plan_.kind; }
+  [[nodiscard]] PlanKind kind() const { return plan_->kind; }
   [[nodiscard]] const BufferTable& table() const { return table_; }
   /// Without lower bounds, which memory() has.
-  [[nodiscard]] const Plan& plan() const { return plan_; }
+  [[nodiscard]] const Plan& plan() const { return *plan_; }
+  /// TransformerEngine's plan, if it is the same in every environment; else null.
+  [[nodiscard]] std::shared_ptr<const Plan> te_plan() const;
   /// The memory that each rank takes, and the least that any plan takes. The first call, though
   /// const, plans the whole step again for those lower bounds; a view belongs to one thread.
   [[nodiscard]] const std::vector<RankMemory>& memory() const;
@@ -78,7 +81,8 @@ class PlanView {
 
  private:
   void make_plan(const Subject& subject);
-  void warm_up(bool keeps_outputs);
+  [[nodiscard]] Plan assigned(const Subject& subject, PlanKind kind) const;
+  void warm_up(Plan& plan, bool keeps_outputs) const;
   void judge_all(const Subject& subject);
   [[nodiscard]] Course shortest_course_of(const Wiring& wiring, const CheckOptions& options) const;
   [[nodiscard]] std::vector<Hazard> hazards_of(const Wiring& wiring, const Course& course,
@@ -89,7 +93,7 @@ class PlanView {
   BufferTable table_;
   const Wiring* capture_ = nullptr;
   mutable Course captured_;
-  Plan plan_;
+  std::shared_ptr<const Plan> plan_ = std::make_shared<const Plan>();
   std::optional<Refusal> misfit_;
   std::vector<JudgedHazard> hazards_;
   mutable std::vector<RankMemory> memory_;
