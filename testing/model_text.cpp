@@ -69,6 +69,7 @@ Json module_json(const Module& module) {
   add(bytes, "activations", module.bytes.activations);
   add(bytes, "operands", module.bytes.operands);
   add(bytes, "weight", module.bytes.weight);
+  add(bytes, "quantized_weight", module.bytes.quantized_weight);
   if (!bytes.empty()) json["bytes"] = std::move(bytes);
   if (Json cost = cost_json(module.cost); !cost.empty()) json["cost"] = std::move(cost);
   add_name(json, "splits", module.splits);

@@ -23,12 +23,19 @@ void take_shape(Module& module, const ModelConfiguration& of, const Inventory& i
   if (is_grouped(kind)) module.shape.groups = *of.experts / of.expert_parallel;
 }
 
+WeightCopies copies_of(const Module& module) {
+  return module.flags.high_precision_backward ? WeightCopies::Forward : WeightCopies::Both;
+}
+
 void take_bytes(Module& module, const Inventory& inventory) {
   module.derived = {.input = inventory.bytes(TensorUse::Input),
                     .output = inventory.bytes(TensorUse::Output),
                     .activations = inventory.bytes(TensorUse::Kept),
                     .operands = inventory.bytes(TensorUse::Left),
                     .weight = inventory.bytes(TensorUse::Parameter)};
+  if (!quantizes(recipe_of(module))) return;
+  module.derived.quantized_weight =
+      inventory.quantized_weights(recipe_of(module), copies_of(module));
 }
 
 void take_sizes(Module& module, const ModelConfiguration& of) {

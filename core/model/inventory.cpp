@@ -16,6 +16,7 @@ namespace {
 using Shape = std::vector<std::int64_t>;
 
 constexpr std::int64_t kFloat = 4;
+constexpr std::string_view kRouter = "router";
 constexpr std::int64_t kIndex = 8;
 
 struct Need {
@@ -194,7 +195,7 @@ class InventoryBuilder {
   }
 
   void router() {
-    product({"router", tokens_, hidden_, *of_.experts});
+    product({kRouter, tokens_, hidden_, *of_.experts});
     keep("router scores", {tokens_, *of_.experts}, kFloat);
     keep("experts of each token", {tokens_, *of_.top_k}, kIndex);
     keep("their shares", {tokens_, *of_.top_k}, kFloat);
@@ -261,6 +262,29 @@ std::int64_t Inventory::bytes(TensorUse use) const {
   std::int64_t sum = 0;
   for (const LayerTensor& tensor : tensors) {
     if (tensor.use == use) sum = saturated_sum(sum, tensor.bytes());
+  }
+  return sum;
+}
+
+std::int64_t weight_copy_bytes(Recipe recipe, WeightCopies copies, std::int64_t out,
+                               std::int64_t in) {
+  QuantizedCopy copy{.rows = out, .columns = in, .lines = CopyLines::Rows, .weight = true};
+  const std::int64_t forward = copy_bytes(recipe, copy);
+  if (copies == WeightCopies::Forward) return forward;
+  copy.lines = CopyLines::Columns;
+  return saturated_sum(forward, copy_bytes(recipe, copy));
+}
+
+std::int64_t Inventory::quantized_weights(Recipe recipe, WeightCopies copies) const {
+  std::int64_t sum = 0;
+  for (const LayerTensor& tensor : tensors) {
+    if (tensor.use != TensorUse::Parameter || tensor.shape.size() < 2) continue;
+    if (tensor.name == kRouter) continue;
+    const std::size_t last = tensor.shape.size() - 1;
+    const std::int64_t groups = last == 2 ? tensor.shape.front() : 1;
+    const std::int64_t one =
+        weight_copy_bytes(recipe, copies, tensor.shape[last - 1], tensor.shape[last]);
+    sum = saturated_sum(sum, saturated_product(groups, one));
   }
   return sum;
 }

@@ -74,6 +74,13 @@ struct CoreAttention {
   std::int64_t value_size = 0;
 };
 
+/// The copies of a weight: for both directions, or for forward alone.
+enum class WeightCopies : std::uint8_t { Both, Forward };
+
+/// Bytes of quantized copies of a weight of out x in.
+[[nodiscard]] std::int64_t weight_copy_bytes(Recipe recipe, WeightCopies copies, std::int64_t out,
+                                             std::int64_t in);
+
 struct Inventory {
   std::vector<LayerTensor> tensors;  ///< in the order in which forward meets them
   std::vector<LayerProduct> products;
@@ -82,6 +89,8 @@ struct Inventory {
   std::int64_t gathered_bytes = 0;    ///< that tensor parallelism brings from other ranks in F
 
   [[nodiscard]] std::int64_t bytes(TensorUse use) const;
+  /// Bytes of quantized copies of the weights of its products, the router's excepted.
+  [[nodiscard]] std::int64_t quantized_weights(Recipe recipe, WeightCopies copies) const;
   [[nodiscard]] std::int64_t parameters() const;
 };
 

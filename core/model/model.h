@@ -89,7 +89,7 @@ enum class Splits : std::uint8_t {
 /// "host", "device", "input".
 [[nodiscard]] std::string_view name_of(Splits splits);
 
-/// Who decides at a replay whether a weight that was quantized before is quantized again.
+/// A weight that was quantized before is quantized again at a replay, or not: this decides it.
 enum class WeightCache : std::uint8_t {
   Device,  ///< a number on the device, which is set before the replay
   Python,  ///< a flag in Python, which the capture bakes in
@@ -113,6 +113,7 @@ struct ModuleBytes {
   std::optional<std::int64_t> activations;  ///< kept from F to B
   std::optional<std::int64_t> operands;     ///< kept from B for W
   std::optional<std::int64_t> weight;
+  std::optional<std::int64_t> quantized_weight;  ///< all copies of it that products read
 
   friend bool operator==(const ModuleBytes&, const ModuleBytes&) = default;
 };

@@ -71,6 +71,24 @@ Bytes sorted_gradient(const Module& module) {
                  module.shape.hidden.value_or(0) * element_bytes(*module.dtype));
 }
 
+// Bytes of the quantized copies of a module's weights by its shape; nullopt if they do not follow.
+Bytes quantized_weight(const Module& module) {
+  const ModuleShape& shape = module.shape;
+  if (!module.kind || !shape.hidden || !shape.ffn || (is_grouped(*module.kind) && !shape.groups))
+    return std::nullopt;
+  const auto copies =
+      module.flags.high_precision_backward ? WeightCopies::Forward : WeightCopies::Both;
+  const auto of = [&](std::int64_t out, std::int64_t in) {
+    return weight_copy_bytes(recipe_of(module), copies, out, in);
+  };
+  const std::int64_t groups = is_grouped(*module.kind) ? *shape.groups : 1;
+  if (is_one_product(*module.kind)) return saturated_product(groups, of(*shape.ffn, *shape.hidden));
+  if (!is_mlp(*module.kind)) return std::nullopt;
+  const std::int64_t both = saturated_sum(of(saturated_product(2, *shape.ffn), *shape.hidden),
+                                          of(*shape.hidden, *shape.ffn));
+  return saturated_product(groups, both);
+}
+
 struct Kept {
   Bytes activations;
   Bytes operands;
@@ -135,7 +153,12 @@ std::optional<std::int64_t> output_bytes(const Module& module) {
 }
 
 std::int64_t weight_bytes(const Module& module) {
-  return or_else(module.bytes.weight, module.derived.weight).value_or(0);
+  const std::int64_t weight = or_else(module.bytes.weight, module.derived.weight).value_or(0);
+  if (!module.weight_cache || !quantizes(recipe_of(module))) return weight;
+  const Bytes copies =
+      or_else(or_else(module.bytes.quantized_weight, module.derived.quantized_weight),
+              quantized_weight(module));
+  return saturated_sum(weight, copies.value_or(0));
 }
 
 std::optional<std::array<std::int64_t, kBufferKinds>> buffer_bytes(const Module& module,

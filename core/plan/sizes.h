@@ -25,7 +25,8 @@ namespace capo {
 [[nodiscard]] std::optional<std::int64_t> input_bytes(const Module& module);
 [[nodiscard]] std::optional<std::int64_t> output_bytes(const Module& module);
 
-/// Bytes of a module's weights; 0 if they are neither declared nor follow from a configuration.
+/// Bytes of a module's weights, and of their quantized copies if these are kept (weight_cache); 0
+/// each if they are neither declared nor follow from a configuration or, of copies, a shape.
 [[nodiscard]] std::int64_t weight_bytes(const Module& module);
 
 /// Bytes by BufferKind; `delayed` if its weight gradient is an action of its own. nullopt if a size

@@ -98,12 +98,13 @@ constexpr std::array<JsonMember<ModuleShape>, 9> kShape{{
     {"head_dim", put<&ModuleShape::head_dim, read_size<1>>},
     {"sequence", put<&ModuleShape::sequence, read_size<1>>},
 }};
-constexpr std::array<JsonMember<ModuleBytes>, 5> kBytes{{
+constexpr std::array<JsonMember<ModuleBytes>, 6> kBytes{{
     {"input", put<&ModuleBytes::input, read_bytes>},
     {"output", put<&ModuleBytes::output, read_bytes>},
     {"activations", put<&ModuleBytes::activations, read_bytes>},
     {"operands", put<&ModuleBytes::operands, read_bytes>},
     {"weight", put<&ModuleBytes::weight, read_bytes>},
+    {"quantized_weight", put<&ModuleBytes::quantized_weight, read_bytes>},
 }};
 // More than 1 is what takes longer together than one after the other.
 Read<double> read_share(const JsonValue& value, std::string_view what) {

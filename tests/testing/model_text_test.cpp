@@ -58,7 +58,12 @@ TEST(ModelText, HasEverythingThatIsDeclared) {
                 .kv_heads = 3,
                 .head_dim = 5,
                 .sequence = 2};
-  full.bytes = {.input = 5, .output = 6, .activations = 7, .operands = 8, .weight = 9};
+  full.bytes = {.input = 5,
+                .output = 6,
+                .activations = 7,
+                .operands = 8,
+                .weight = 9,
+                .quantized_weight = 10};
   full.flags.bias = true;
   full.flags.input_requires_grad = false;
   full.splits = Splits::Input;

@@ -100,6 +100,21 @@ TEST(Inventory, QuantizedKeepOperandsOfAByteBesideWhatOthersRead) {
       << "parameters stay bf16";
 }
 
+TEST(Inventory, QuantizeTheWeightsOfProductsButTheRouters) {
+  const Inventory dense = inventory(tiny(), ModuleKind::LayerNormMlp, MlpKind::Dense);
+  EXPECT_EQ(dense.quantized_weights(Recipe::Current, WeightCopies::Both),
+            2 * (3 * 64 * 192) + 4 * 4);
+  EXPECT_EQ(dense.quantized_weights(Recipe::Current, WeightCopies::Forward), 3 * 64 * 192 + 2 * 4);
+  EXPECT_EQ(dense.quantized_weights(Recipe::None, WeightCopies::Both), 0);
+  const auto experts = [](ModuleKind kind) {
+    return inventory(tiny(), kind, MlpKind::Experts)
+        .quantized_weights(Recipe::Current, WeightCopies::Forward);
+  };
+  EXPECT_EQ(experts(ModuleKind::GroupedMlp), 2 * (3 * 64 * 32 + 2 * 4)) << "two groups of them";
+  EXPECT_EQ(experts(ModuleKind::MoeLayer), experts(ModuleKind::GroupedMlp) + 3 * 64 * 32 + 2 * 4)
+      << "a shared expert, and no router";
+}
+
 TEST(Inventory, AreDividedByTensorParallelism) {
   ModelConfiguration of = tiny();
   of.tensor_parallel = 2;

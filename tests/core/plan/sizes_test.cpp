@@ -109,6 +109,35 @@ TEST(Sizes, OfARouterHaveRoomToSortTheGradient) {
   }
 }
 
+// Of 2048 x 512, of which both directions are read; its 16 x 4 squares have a scale each.
+TEST(Sizes, OfAWeightThatIsKeptQuantizedCountItsCopies) {
+  Module module = quantized(ModuleKind::Linear, Recipe::Block);
+  module.bytes.weight = 7;
+  EXPECT_EQ(weight_bytes(module), 7) << "each microbatch has copies of its own";
+  module.weight_cache = WeightCache::Device;
+  const std::int64_t row_wise = 2048 * 512 + 16 * 4 * 4;
+  const std::int64_t column_wise = 2048 * 512 + 4 * 16 * 4;
+  EXPECT_EQ(weight_bytes(module), 7 + row_wise + column_wise);
+  module.flags.high_precision_backward = true;
+  EXPECT_EQ(weight_bytes(module), 7 + row_wise) << "B reads the weight itself";
+  module.bytes.quantized_weight = 5;
+  EXPECT_EQ(weight_bytes(module), 12);
+  module.recipe = Recipe::None;
+  EXPECT_EQ(weight_bytes(module), 7);
+}
+
+TEST(Sizes, OfWeightsOfGroupsAndMlpsThatAreKeptQuantized) {
+  Module module = quantized(ModuleKind::GroupedLinear, Recipe::Current);
+  module.weight_cache = WeightCache::Device;
+  EXPECT_EQ(weight_bytes(module), 0) << "nobody says how many groups there are";
+  module.shape.groups = 3;
+  EXPECT_EQ(weight_bytes(module), 3 * 2 * (2048 * 512 + 4));
+  module.kind = ModuleKind::GroupedMlp;
+  EXPECT_EQ(weight_bytes(module), 3 * 2 * (3 * 2048 * 512 + 2 * 4));
+  module.kind = ModuleKind::TransformerLayer;
+  EXPECT_EQ(weight_bytes(module), 0) << "its weights do not follow from a shape";
+}
+
 // Normed rows, or a copy of the input, what is before and after SwiGLU, and four bytes a row.
 TEST(Sizes, OfAnMlpFollowFromItsShape) {
   const auto kept = [](ModuleKind kind, DataType type, Recipe recipe = Recipe::None,
