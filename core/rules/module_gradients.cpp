@@ -88,7 +88,7 @@ ModuleFinding describe_bias_gradient_lost(const Context& context, const ModuleUs
 //
 // The product of W makes it in linear, layernorm-linear and layernorm-mlp (so also in a
 // transformer-layer) and on the split path of the module grouped-linear, which is the one without
-// splits on the device; everywhere else, and of a module that quantizes, B makes it. (TE's capture
+// splits on the device; everywhere else, and of a quantized gradient, B makes it. (TE's capture
 // of one with bias and delay fails in warm-up.) A recipe that is not declared is none.
 constexpr ModuleRule kBiasGradientLost{.shows_at = ShowsAt::WeightGradient,
                                        .at_fault = loses_bias_gradient,

@@ -82,13 +82,19 @@ constexpr Defect kView{'d',
                        "reader that adds .grad doubles the gradient",
                        "ops/basic/basic_linear.py:1078-1114"};
 
-constexpr std::array<ConditionalDefect, 14> kConditional{{
+constexpr std::array<ConditionalDefect, 15> kConditional{{
     {"overwrite_main_grad and fuse",
      "every product overwrites, not only the first of a step: the last microbatch remains, unless "
      "somebody takes main_grad after each",
      ""},
     {"overwrite_main_grad and fuse, basic-linear-op and its fused backward forms", kView.text,
      kView.source},
+    {"fuse, grouped-mlp up to 2.14 (pull request 2871)",
+     "B hands autograd main_grad itself unless the parameter has the flag, or, under "
+     "overwrite_main_grad, in any case; of several weights also if W has yet to write it: a reader "
+     "that adds .grad doubles the gradient. One weight under overwrite_main_grad gets a buffer of "
+     "its own, and main_grad never changes",
+     "ops/fused/backward_grouped_mlp.py of 4e57c218b's parent"},
     {"is_first_microbatch and fuse, modules",
      "the product of the microbatch whose forward was first overwrites whenever it runs, and "
      "erases "
@@ -249,7 +255,8 @@ bool is_operation(ModuleKind kind) {
 }
 
 bool te_makes_bias_gradient_with_weight(const Module& module) {
-  if (!module.kind || quantizes(recipe_of(module))) return false;
+  if (!module.kind || (quantizes(recipe_of(module)) && !module.flags.high_precision_backward))
+    return false;
   switch (facts_of(*module.kind).bias_gradient) {
     case BiasGradientMade::WithWeight:
       return true;

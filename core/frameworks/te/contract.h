@@ -155,7 +155,7 @@ struct Products {
 /// Whether TransformerEngine raises if a W finds nothing queued; else it returns in silence.
 [[nodiscard]] bool te_raises_on_empty_queue(ModuleKind kind);
 /// Whether the product that makes a delayed weight gradient makes the bias's too. B makes
-/// that of a module that quantizes.
+/// that of a module whose B reads a quantized gradient.
 [[nodiscard]] bool te_makes_bias_gradient_with_weight(const Module& module);
 /// Whether it is one of TE's operations, which unlike modules do not look at is_first_microbatch.
 [[nodiscard]] bool is_operation(ModuleKind kind);

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -266,6 +268,77 @@ TEST(Contract, TheSoundOneComputesWhatSomebodyNeeds) {
             (Products{false, true, false}));
   EXPECT_EQ(products(LayerNormLinear, weight_only, Contract::Sound), (Products{true, true, false}));
   EXPECT_EQ(products(GroupedMlp, input_only, Contract::Sound), (Products{true, true, false}));
+}
+
+// Every choice of the flags that the fused grouped MLP's gradient helper looks at.
+std::vector<ModuleFlags> choices_of_the_helper() {
+  std::vector<ModuleFlags> all;
+  for (unsigned code = 0; code < 64; ++code) {
+    all.push_back({.delay_wgrad = (code & 1U) != 0,
+                   .fuse_wgrad_accumulation = (code & 2U) != 0,
+                   .overwrite_main_grad = (code & 4U) != 0,
+                   .grad_added_to_main_grad = (code & 8U) != 0,
+                   .zero_out_wgrad = (code & 16U) != 0,
+                   .single_weight = (code & 32U) != 0});
+  }
+  return all;
+}
+
+// ops/fused/grouped_mlp.py:782-905 of 2.20.2, branch by branch.
+Returned returned_by_helper(const ModuleFlags& flags) {
+  if (flags.fuse_wgrad_accumulation) {
+    if (!flags.grad_added_to_main_grad) return Returned::Nothing;
+    return flags.zero_out_wgrad ? Returned::Zeros : Returned::SharedDummy;
+  }
+  return flags.delay_wgrad ? Returned::Nothing : Returned::Gradient;
+}
+
+TEST(FusedGroupedMlp, AnswersAsItsHelperDoes) {
+  for (const ModuleFlags& flags : choices_of_the_helper()) {
+    const Cell cell = *contract_under(ModuleKind::GroupedMlp, flags, Contract::Te);
+    EXPECT_EQ(cell.returned, returned_by_helper(flags));
+    EXPECT_EQ(cell.flagged == Flagged::AtB,
+              flags.fuse_wgrad_accumulation && flags.grad_added_to_main_grad);
+    EXPECT_EQ(cell.written, flags.delay_wgrad ? Written::WithW : Written::WithB);
+    EXPECT_EQ(cell.destination == Destination::OverwritesMainGrad,
+              flags.fuse_wgrad_accumulation && flags.overwrite_main_grad);
+    EXPECT_EQ(is_main_grad(cell.destination), flags.fuse_wgrad_accumulation);
+  }
+}
+
+// ops/fused/backward_grouped_mlp.py of 4e57c218b's parent, which took the beta of its product for
+// the wish to fuse. nullopt: the gradient goes where nobody looks.
+std::optional<Returned> returned_before_2871(const ModuleFlags& flags) {
+  const bool accumulates = flags.fuse_wgrad_accumulation && !flags.overwrite_main_grad;
+  if (accumulates && flags.grad_added_to_main_grad)
+    return flags.zero_out_wgrad ? Returned::Zeros : Returned::SharedDummy;
+  if (flags.single_weight) {
+    if (flags.delay_wgrad) return Returned::Nothing;
+    return accumulates ? Returned::LiveView : Returned::Gradient;
+  }
+  if (flags.delay_wgrad) return accumulates ? Returned::LiveView : Returned::Nothing;
+  return flags.fuse_wgrad_accumulation ? Returned::LiveView : Returned::Gradient;
+}
+
+// The defect has a mark of its own, and today's helper has none of it.
+TEST(FusedGroupedMlp, HandedOutAViewOfMainGradBeforePullRequest2871) {
+  int views = 0;
+  for (const ModuleFlags& flags : choices_of_the_helper()) {
+    const Cell today = *contract_under(ModuleKind::GroupedMlp, flags, Contract::Te);
+    for (const Defect& defect : defects_of(today)) EXPECT_NE(defect.mark, 'd');
+    if (returned_before_2871(flags) != Returned::LiveView) continue;
+    ++views;
+    EXPECT_TRUE(flags.fuse_wgrad_accumulation);
+    Cell before = today;
+    before.returned = Returned::LiveView;
+    before.flagged = Flagged::Never;
+    const std::vector<Defect> defects = defects_of(before);
+    EXPECT_TRUE(std::any_of(defects.begin(), defects.end(),
+                            [](const Defect& defect) { return defect.mark == 'd'; }));
+  }
+  // Several weights: without the flag, delayed or not, and under overwriting without a delay; one
+  // weight: without the flag and without a delay. Each with the dummy zeroed or not.
+  EXPECT_EQ(views, 2 * (2 + 2 + 1));
 }
 
 // ops: ctx.requires_grad; ops/fused/grouped_mlp.py:1083.
