@@ -74,9 +74,8 @@ for words, step in ("10 million", MANY), ("4,096 ranks", WIDE):
         Row(f"check --plan safe of {words}", step, ("check", "--plan", "safe"), 10, 3 * GB),
     ]
 GROWTH = [one_chunk(780), one_chunk(7800), one_chunk(78000)]  # 10^5, 10^6 and 10^7 tasks
-GROWING = [("check",), ("simulate",)]
+COMMANDS = [("check",), ("simulate",), ("check", "--plan", "te"), ("check", "--plan", "safe")]
 MOST_GROWTH = 1.5
-LIMITED = [("check",), ("simulate",), ("check", "--plan", "te"), ("check", "--plan", "safe")]
 LIMIT_MIB = 128
 
 
@@ -169,8 +168,8 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         bench = Bench(options.capo.resolve(), options.folder or pathlib.Path(scratch), options.timeout)
         prints = [(row.name, lambda row=row: bench.print_row(row)) for row in ROWS]
-        prints += [(f"growth of {' '.join(of)}", lambda of=of: bench.print_growth(of)) for of in GROWING]
-        prints += [(f"limit of {' '.join(of)}", lambda of=of: bench.print_limit(of)) for of in LIMITED]
+        prints += [(f"growth of {' '.join(of)}", lambda of=of: bench.print_growth(of)) for of in COMMANDS]
+        prints += [(f"limit of {' '.join(of)}", lambda of=of: bench.print_limit(of)) for of in COMMANDS]
         for name, show in prints:
             if not fnmatch.fnmatchcase(name, options.only):
                 continue
