@@ -29,7 +29,7 @@ namespace capo {
 struct Course {
   const StageMap* map = nullptr;
   const std::vector<std::vector<Delay>>* delay = nullptr;  ///< by rank and chunk
-  /// By rank, in the order of launch; a sweep makes each rank's when it is asked for.
+  /// Each rank's is in the order of launch; a sweep makes it when somebody asks for it.
   std::vector<std::vector<Work>> work;
   const TaskGraph* graph = nullptr;          ///< null: every rank is one stream, unless it is swept
   const Lowered* lowered = nullptr;          ///< null exactly if `graph` is

@@ -39,7 +39,7 @@ struct SweptTransfers {
 /// A number for each place of a rank, from 0, which is before the first.
 using KnownPlaces = std::vector<std::uint32_t>;
 
-/// What a rank hears of one of its neighbours.
+/// A rank hears this of one of its neighbours.
 struct Hearing {
   KnownPlaces over;  ///< by place of the rank: so many of the neighbour's places are over
   KnownPlaces
@@ -51,14 +51,14 @@ class Hearsay {
   /// All outlive it.
   Hearsay(const SweptTransfers& transfers, const SweptLog& log);
 
-  /// By neighbour.
+  /// They stand by the positions of the neighbours.
   [[nodiscard]] std::array<Hearing, 2> of(RankId rank) const;
 
  private:
   [[nodiscard]] bool by_transfers() const { return transfers_.layout == Communicators::PerRank; }
   void place_computations();
   void go_around(const std::vector<RankId>& ring);
-  // What a rank hears of its neighbours from themselves.
+  // A rank hears this of its neighbours from themselves.
   [[nodiscard]] std::array<KnownPlaces, 2> straight(RankId rank) const;
   [[nodiscard]] std::array<KnownPlaces, 2> by_own_transfers(RankId rank) const;
   [[nodiscard]] std::array<KnownPlaces, 2> by_own_computations(RankId rank) const;
@@ -69,7 +69,7 @@ class Hearsay {
   const std::vector<SweptRank>& log_;
   Cells cells_;
   std::vector<KnownPlaces> computed_at_;  // by rank and cell; empty if places are transfers
-  // By rank of a ring and neighbour: what comes the other way round; empty in a row.
+  // Each rank of a ring hears this of each neighbour the other way round; empty in a row.
   std::vector<std::array<KnownPlaces, 2>> around_;
 };
 

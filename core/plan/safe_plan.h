@@ -21,7 +21,7 @@
 
 namespace capo {
 
-/// What happens to one rank concerns no other, so that several threads may tell it of several
+/// Events of one rank concern no other, so that several threads may tell it of several
 /// ranks.
 class SafePlanner final : public CourseVisitor {
  public:

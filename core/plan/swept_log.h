@@ -61,7 +61,7 @@ class SweptTransfer {
 
 struct SweptRank {
   std::vector<SweptTransfer> transfers;
-  /// By computation, of which a composite is one: the transfers that stand in front of it.
+  /// So many transfers stand in front of each computation, of which a composite is one.
   std::vector<std::uint32_t> issued;
 };
 
