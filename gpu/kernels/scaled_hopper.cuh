@@ -284,14 +284,14 @@ class WideScaled {
                          power_of_two(own.rows[1] >> (8 * block) & 0xffU));
     }
   }
-  // Those of two neighbouring columns. Exponents below 2^-126 do not occur with codes that are not
-  // zero and finite products, and count as zero here.
+  // Those of two neighbouring columns. An exponent of zero stands for 2^-127, a subnormal number.
   [[nodiscard]] static __device__ float2 column_scales(std::uint32_t columns, int column) {
     const std::uint32_t at = columns + static_cast<std::uint32_t>(column * kScaleBytes);
     if constexpr (kIsBlock) return load_shared_pair(at);
+    constexpr std::uint32_t kLeast = 0x00400000U;
     const std::uint32_t two = load_shared_half(at);
-    return make_float2(__uint_as_float((two & 0xffU) << 23),
-                       __uint_as_float((two & 0xff00U) << 15));
+    return make_float2(__uint_as_float(max((two & 0xffU) << 23, kLeast)),
+                       __uint_as_float(max((two & 0xff00U) << 15, kLeast)));
   }
 
   // Adds up all slices of a tile; this warpgroup's half of it.

@@ -4,6 +4,7 @@
 #include "tests/gpu/twins.h"
 
 #include <algorithm>
+#include <optional>
 #include <random>
 
 namespace capo::gpu {
@@ -144,14 +145,14 @@ TEST_F(CodesOnDevice, OfWeights) {
 
 // Any codes but NaN, and scales so small that no sum leaves the range of fp16.
 CodesSlot some_codes(Twins& twins, Scaling scaling, std::int64_t codes, std::int64_t scale_bytes,
-                     std::uint32_t seed) {
+                     std::uint32_t seed, std::optional<int> all = std::nullopt) {
   std::mt19937 random(seed);
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(codes));
   for (std::uint8_t& byte : bytes) {
     do byte = static_cast<std::uint8_t>(random() >> 8);
     while ((byte & 0x7fU) == 0x7fU);
   }
-  const auto exponent = [&] { return 115 + static_cast<int>(random() % 7); };
+  const auto exponent = [&] { return all.value_or(115 + static_cast<int>(random() % 7)); };
   CodesSlot slot{.codes = twins.add_numbers(bytes), .scales = {}};
   if (scaling == Scaling::Mxfp8) {
     std::vector<std::uint8_t> scales(static_cast<std::size_t>(scale_bytes));
@@ -170,7 +171,8 @@ struct ProductShape {
   std::int64_t count = 0;
   std::int64_t in = 0;
   std::int64_t out = 0;
-  std::size_t past = 0;  ///< of the second group's gradient
+  std::size_t past = 0;       ///< of the second group's gradient
+  bool least_scales = false;  ///< B's are 2^-127, and A's 2^100
 };
 
 void check_product(const ProductShape& shape, Kind kind, Scaling scaling, DataType type,
@@ -185,20 +187,24 @@ void check_product(const ProductShape& shape, Kind kind, Scaling scaling, DataTy
   const std::int64_t all =
       run::depth_of({.count = shape.count, .groups = groups, .sizes = shape.sizes.data()});
   const bool sums_rows = kind == Kind::WeightGradient;
-  const auto rows_of = [&](std::int64_t columns, std::uint32_t seed) {
-    return sums_rows ? some_codes(twins, scaling, columns * all,
-                                  run::bytes_of_scales(scaling, columns, all), seed)
-                     : some_codes(twins, scaling, columns * shape.count,
-                                  run::bytes_of_scales(scaling, shape.count, columns), seed);
+  // The exponents of A's scales and of B's.
+  const auto of_a = shape.least_scales ? std::optional(227) : std::nullopt;
+  const auto of_b = shape.least_scales ? std::optional(0) : std::nullopt;
+  const auto rows_of = [&](std::int64_t columns, std::uint32_t seed, std::optional<int> exponent) {
+    return sums_rows
+               ? some_codes(twins, scaling, columns * all,
+                            run::bytes_of_scales(scaling, columns, all), seed, exponent)
+               : some_codes(twins, scaling, columns * shape.count,
+                            run::bytes_of_scales(scaling, shape.count, columns), seed, exponent);
   };
-  const CodesSlot x = rows_of(shape.in, 1);
-  const CodesSlot y = rows_of(shape.out, 2);
+  const CodesSlot x = rows_of(shape.in, 1, sums_rows ? of_b : of_a);
+  const CodesSlot y = rows_of(shape.out, 2, of_a);
   const bool forward = kind == Kind::Forward;
   const CodesSlot w = some_codes(
       twins, scaling, groups * shape.in * shape.out,
       groups * run::bytes_of_scales(scaling, forward ? shape.out : shape.in,
                                     forward ? shape.in : shape.out, run::block_width(scaling)),
-      3);
+      3, of_b);
   std::vector<Part> written;
   std::vector<Slot> gradients;
   const std::int64_t across = forward ? shape.out : shape.in;
@@ -274,6 +280,15 @@ TEST_F(CodesOnDevice, ProductsOfManyTilesAndBlocks) {
 TEST_F(CodesOnDevice, ProductsOfMoreTilesThanBlocks) {
   check_products({.sizes = {300, 0, 257, 128, 200}, .count = 900, .in = 128, .out = 8208},
                  Scaling::Block, DataType::Bf16);
+}
+
+// The least scale of Mxfp8 is a subnormal number. Of tensors that get smaller from layer to layer a
+// whole block may have it, and its products are no zeros.
+TEST_F(CodesOnDevice, ProductsOfTheLeastScales) {
+  for (const Kind kind : {Kind::Forward, Kind::InputGradient, Kind::WeightGradient}) {
+    check_product({.sizes = {128, 0, 256}, .count = 384, .in = 64, .out = 32, .least_scales = true},
+                  kind, Scaling::Mxfp8, DataType::Fp32, Write::Overwrite);
+  }
 }
 
 TEST_F(CodesOnDevice, ProductsIntoGradientsThatLieAnywhere) {
