@@ -118,13 +118,16 @@ class GraphCourse {
       }
     }
     std::vector<Vertex> ready;
+    std::vector<Vertex> sent;
+    const auto wake = [&](Vertex v) { (ends_send(v) ? sent : ready).push_back(v); };
     for (Vertex v = 0; v < vertices; ++v) {
-      if (waits_for[v] == 0) ready.push_back(v);
+      if (waits_for[v] == 0) wake(v);
     }
     std::size_t ran = 0;
-    while (!ready.empty()) {
-      const Vertex vertex = ready.back();
-      ready.pop_back();
+    while (!ready.empty() || !sent.empty()) {
+      auto& from = sent.empty() ? ready : sent;
+      const Vertex vertex = from.back();
+      from.pop_back();
       ++ran;
       happen(vertex);
       const TaskId task = graph_.task_of[vertex];
@@ -134,7 +137,7 @@ class GraphCourse {
         const auto next = static_cast<Vertex>(target(*edge, graph_.edges));
         if (!over || !clocks_.hold(next, point(task)))
           clocks_.join(vertex, next, std::next(edge) == end);
-        if (--waits_for[next] == 0) ready.push_back(next);
+        if (--waits_for[next] == 0) wake(next);
       }
       clocks_.release(vertex);
     }
@@ -142,6 +145,12 @@ class GraphCourse {
   }
 
  private:
+  [[nodiscard]] bool ends_send(Vertex vertex) const {
+    const TaskId task = graph_.task_of[vertex];
+    return is_send(graph_.tasks[task].kind) && !graph_.is_meeting(vertex) &&
+           vertex == graph_.end(task);
+  }
+
   // Gives each task its position on its stream; tasks of one vertex share one.
   void number() {
     CAPO_ASSERT(graph_.tasks.size() <= 0x7fffffff, "a clock holds each position");
