@@ -35,7 +35,7 @@ std::string steps_of(const MeasureOptions& options, Backwards backwards) {
           : " F1.{0}";
   for (std::uint32_t m = 0; m < options.microbatches; ++m) {
     const bool whole = backwards == Backwards::SplitAndWhole && m % 2 == 1;
-    // TransformerEngine's lists have no I: there B is an input half if W follows.
+    // Lists of te have no I: there B is an input half if W follows.
     const char half = backwards == Backwards::SplitAndWhole ? 'I' : 'B';
     steps += fmt::format(fmt::runtime(up_to_backward), m);
     steps += whole ? fmt::format(" B1.{}", m) : fmt::format(" {1}1.{0} W1.{0}", m, half);

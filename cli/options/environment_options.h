@@ -95,7 +95,7 @@ struct PlanFlags {
   std::optional<std::int64_t> budget;
   std::vector<std::int32_t> model_chunks;  ///< empty: not given
   std::optional<bool> possible_is_error;
-  std::optional<bool> warm_up_keeps_outputs;  ///< as the stated version of TransformerEngine does
+  std::optional<bool> warm_up_keeps_outputs;  ///< as the stated version does
   bool paged_stash = false;
   std::uint64_t max_buffers = PlanOptions::kDefaultMaxBuffers;
   std::uint64_t max_unasked_buffers = PlanOptions::kDefaultMaxUnaskedBuffers;

@@ -8,7 +8,7 @@
 //
 // Forward multiplies row-wise copies of X and W; B a row-wise one of dY with a column-wise one of
 // the weight; W column-wise ones of dY and X. So W reads one copy of each. The facts are
-// TransformerEngine's as of d0067d0da; recipe.cpp names the sources. How it treats a kind of module
+// upstream's as of d0067d0da; recipe.cpp names the sources. How it treats a kind of module
 // under a recipe, on which device, is core/frameworks/te/quantization.h's concern, and to the bit
 // the numbers are those of run/. Tested by recipe_test.cpp.
 

@@ -115,7 +115,7 @@ void PlanView::warm_up(Plan& plan, bool keeps_outputs) const {
   }
 }
 
-// A sweep has the work of the orders, which is all that TransformerEngine goes by.
+// A sweep has the work of the orders, which is all that a framework's reuse of memory goes by.
 std::shared_ptr<const Plan> PlanView::te_plan() const {
   return plan_->kind == PlanKind::Te && captured_.swept ? plan_ : nullptr;
 }

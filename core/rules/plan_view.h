@@ -64,7 +64,7 @@ class PlanView {
   [[nodiscard]] const BufferTable& table() const { return table_; }
   /// Without lower bounds, which memory() has.
   [[nodiscard]] const Plan& plan() const { return *plan_; }
-  /// TransformerEngine's plan, if it is the same in every environment; else null.
+  /// The plan that reuses memory as te does, if it is the same in every environment; else null.
   [[nodiscard]] std::shared_ptr<const Plan> te_plan() const;
   /// The memory that each rank takes, and the least that any plan takes. The first call, though
   /// const, plans the whole step again for those lower bounds; a view belongs to one thread.
