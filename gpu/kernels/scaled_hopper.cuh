@@ -266,7 +266,7 @@ class WideScaled {
     return static_cast<int>(threadIdx.x) / 32 * 16 + static_cast<int>(threadIdx.x % 32 / 4);
   }
 
-  // The scales of a thread's two rows in a block.
+  // The scales of a thread's two rows in a block; under Mxfp8 half of them (column_scales).
   [[nodiscard]] __device__ float2 row_scales(const RowScales& own, int slot, int block) const {
     if constexpr (kSumsRows) {
       const std::uint32_t at =
@@ -275,23 +275,25 @@ class WideScaled {
       if constexpr (kIsBlock) {
         return make_float2(__uint_as_float(load_shared(at)), __uint_as_float(load_shared(at + 32)));
       }
-      return make_float2(power_of_two(load_shared_byte(at)),
-                         power_of_two(load_shared_byte(at + 8)));
+      return make_float2(power_of_two(load_shared_byte(at)) / 2,
+                         power_of_two(load_shared_byte(at + 8)) / 2);
     } else if constexpr (kIsBlock) {
       return make_float2(__uint_as_float(own.rows[0]), __uint_as_float(own.rows[1]));
     } else {
-      return make_float2(power_of_two(own.rows[0] >> (8 * block) & 0xffU),
-                         power_of_two(own.rows[1] >> (8 * block) & 0xffU));
+      return make_float2(power_of_two(own.rows[0] >> (8 * block) & 0xffU) / 2,
+                         power_of_two(own.rows[1] >> (8 * block) & 0xffU) / 2);
     }
   }
-  // Those of two neighbouring columns. An exponent of zero stands for 2^-127, a subnormal number.
+  // Those of two neighbouring columns. Exponents are twice what they stand for, and rows' scales
+  // half, so that the least one is no subnormal number; that of a block with an infinity is
+  // infinite.
   [[nodiscard]] static __device__ float2 column_scales(std::uint32_t columns, int column) {
     const std::uint32_t at = columns + static_cast<std::uint32_t>(column * kScaleBytes);
     if constexpr (kIsBlock) return load_shared_pair(at);
-    constexpr std::uint32_t kLeast = 0x00400000U;
+    constexpr std::uint32_t kOne = 0x00800000U;
     const std::uint32_t two = load_shared_half(at);
-    return make_float2(__uint_as_float(max((two & 0xffU) << 23, kLeast)),
-                       __uint_as_float(max((two & 0xff00U) << 15, kLeast)));
+    return make_float2(__uint_as_float((two & 0xffU) * kOne + kOne),
+                       __uint_as_float((two & 0xff00U) * (kOne / 256) + kOne));
   }
 
   // Adds up all slices of a tile; this warpgroup's half of it.
