@@ -25,13 +25,18 @@ void run_course(const BufferTable& table, const Course& course, CourseVisitor& v
 
 namespace {
 
-// Ranks of a sweep are looked at on all processors, if that is worth the threads.
+// Ranks of a sweep are looked at on all processors, if that is worth the threads. To ask how many
+// there are takes longer than a small step does.
 template <typename Visit>
 void for_each_rank(const BufferTable& table, Visit visit) {
   constexpr std::size_t kFewBuffers = 1'000'000;
-  const unsigned all = std::max(std::thread::hardware_concurrency(), 1U);
-  const auto threads = std::min<std::size_t>(table.all() < kFewBuffers ? 1 : all, table.ranks());
-  in_parallel(table.ranks(), static_cast<unsigned>(std::max<std::size_t>(threads, 1)),
+  const std::size_t ranks = table.ranks();
+  if (table.all() < kFewBuffers) {
+    for (std::size_t rank = 0; rank < ranks; ++rank) visit(static_cast<std::int32_t>(rank));
+    return;
+  }
+  const std::size_t all = std::max(std::thread::hardware_concurrency(), 1U);
+  in_parallel(ranks, static_cast<unsigned>(std::min(all, std::max<std::size_t>(ranks, 1))),
               [&](std::size_t rank) { visit(static_cast<std::int32_t>(rank)); });
 }
 
