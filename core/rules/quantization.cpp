@@ -198,7 +198,8 @@ Diagnostic stale_weight_finding(const Context& context, const Module& module,
 // no concern.
 void stale_weight(const Context& context, Findings& out) {
   const std::optional<Severity> severity = captured_by_te(context);
-  if (!severity) return;
+  const std::vector<Module>& list = context.options().modules.list;
+  if (!severity || std::none_of(list.begin(), list.end(), keeps_quantized_weight)) return;
   std::set<const Module*> reported;
   for (const OrderView& order : context.orders()) {
     if (!order.is_replayed()) continue;
@@ -311,15 +312,28 @@ void amax_order(const Context& context, Findings& out) {
   }
 }
 
+// Most steps have neither a module that quantizes nor a device that is told, and are asked no more.
+bool concerns(const Context& context) {
+  const std::vector<Module>& list = context.options().modules.list;
+  return context.options().environment.architecture ||
+         std::any_of(list.begin(), list.end(),
+                     [](const Module& module) { return quantizes(recipe_of(module)); });
+}
+
+template <const ModuleRule& kRule>
+void judge_recipes(const Context& context, Findings& out) {
+  if (concerns(context)) report_modules(context, kRule, out);
+}
+
 constexpr Rule kQuantizationRules[] = {
     {"C12", "quantized-bias", "a bias gradient that a quantizing module queues nowhere",
-     Family::Capture, Pass::Modules, judge_modules<kQuantizedBias>},
+     Family::Capture, Pass::Modules, judge_recipes<kQuantizedBias>},
     {"C13", "weight-cache-baked-in", "a quantized weight that no replay makes anew",
-     Family::Capture, Pass::Modules, judge_modules<kBakedCache>},
+     Family::Capture, Pass::Modules, judge_recipes<kBakedCache>},
     {"C14", "recipe-refused", "a recipe that the device does not run", Family::Capture,
-     Pass::Modules, judge_modules<kRecipeRefused>},
+     Pass::Modules, judge_recipes<kRecipeRefused>},
     {"C15", "sizes-on-the-host", "a grouped module that has to fetch the sizes of its groups",
-     Family::Capture, Pass::Modules, judge_modules<kSizesOnTheHost>},
+     Family::Capture, Pass::Modules, judge_recipes<kSizesOnTheHost>},
     {"Y07", "stale-weight", "a quantized weight that is read before it is made anew",
      Family::Replay, Pass::Gradients, stale_weight},
     {"T15", "amax-order", "reductions of magnitudes that do not meet", Family::Transfers,
