@@ -197,9 +197,10 @@ Diagnostic stale_weight_finding(const Context& context, const Module& module,
 // never breaks this. Capo's own modules quantize for each microbatch, so under its own plan it is
 // no concern.
 void stale_weight(const Context& context, Findings& out) {
-  const std::optional<Severity> severity = captured_by_te(context);
   const std::vector<Module>& list = context.options().modules.list;
-  if (!severity || std::none_of(list.begin(), list.end(), keeps_quantized_weight)) return;
+  if (std::none_of(list.begin(), list.end(), keeps_quantized_weight)) return;
+  const std::optional<Severity> severity = captured_by_te(context);
+  if (!severity) return;
   std::set<const Module*> reported;
   for (const OrderView& order : context.orders()) {
     if (!order.is_replayed()) continue;
