@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
-#include <ranges>
+#include <limits>
 #include <utility>
 
 namespace capo::schedules {
@@ -179,11 +179,13 @@ class Timing {
   }
 
   [[nodiscard]] std::size_t microbatches_on_their_way() const {
-    const auto count = [](Pass pass) {
-      return [pass](const RankClock& clock) { return clock.counts[as_index(pass)]; };
-    };
-    return std::ranges::max(clocks_ | std::views::transform(count(Pass::Forward1))) -
-           std::ranges::min(clocks_ | std::views::transform(count(Pass::Backward1)));
+    std::size_t begun = 0;
+    std::size_t ended = std::numeric_limits<std::size_t>::max();
+    for (const RankClock& clock : clocks_) {
+      begun = std::max<std::size_t>(begun, clock.counts[as_index(Pass::Forward1)]);
+      ended = std::min<std::size_t>(ended, clock.counts[as_index(Pass::Backward1)]);
+    }
+    return begun - ended;
   }
 
   const VGrid& grid_;
