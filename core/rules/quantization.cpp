@@ -330,7 +330,7 @@ constexpr Rule kQuantizationRules[] = {
     {"C12", "quantized-bias", "a bias gradient that a quantizing module queues nowhere",
      Family::Capture, Pass::Modules, judge_recipes<kQuantizedBias>},
     {"C13", "weight-cache-baked-in", "a quantized weight that no replay makes anew",
-     Family::Capture, Pass::Modules, judge_recipes<kBakedCache>},
+     Family::Capture, Pass::Modules, judge_modules<kBakedCache>},
     {"C14", "recipe-refused", "a recipe that the device does not run", Family::Capture,
      Pass::Modules, judge_recipes<kRecipeRefused>},
     {"C15", "sizes-on-the-host", "a grouped module that has to fetch the sizes of its groups",
