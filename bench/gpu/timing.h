@@ -1,4 +1,4 @@
-// What benchmarks of kernels on the device share: memory, layers of mixture-of-experts models and
+// Benchmarks of kernels on the device share these: memory, layers of mixture-of-experts models and
 // sizes of their groups, and a stream whose captured work is timed with nothing in the cache.
 //
 // The layers are Mixtral's, DeepSeek-V3's and Qwen3's, by their experts on one rank. Only

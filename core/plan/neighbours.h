@@ -3,7 +3,7 @@
 //   stages in a loop over ranks 0 to 3     0 - 1 - 2 - 3 - 0, a ring
 //   stages in a chain, or down and back    0 - 1 - 2 - 3, a row
 //
-// Where no rank has more than two neighbours, ranks lie in rows and rings. What a rank hears of a
+// Ranks lie in rows and rings if none has more than two neighbours. What a rank hears of a
 // neighbour in a row it hears from that neighbour; in a ring word may also come the other way
 // round. Tested by neighbours_test.cpp and, through courses, by swept_course_test.cpp.
 

@@ -35,7 +35,8 @@ namespace capo {
 struct ConsultOptions {
   te::Options te;
   std::optional<mcore::Configuration> megatron;
-  /// What is declared of modules and their device, for te and mcore; null: nothing. The caller's.
+  /// It holds what is declared of modules and their device, for te and mcore, and is the caller's;
+  /// null if nothing is.
   const ModuleTable* modules = nullptr;
   Environment environment;
 };

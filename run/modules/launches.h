@@ -177,7 +177,7 @@ void launch_weight_products(const LayerShape& shape, std::span<const WeightOpera
                             Target LayerTargets::*target,
                             const std::function<GroupedProduct(const WeightOperands&)>& call_of,
                             const Sink& launch);
-/// The same with the gradient of the product's bias behind it, which every pass launches.
+/// It also launches the gradient of the product's bias, behind it and for every pass.
 inline void launch_weights_and_bias(
     const LayerShape& shape, std::span<const WeightOperands> passes, Target LayerTargets::*target,
     Target LayerTargets::*bias, const std::function<GroupedProduct(const WeightOperands&)>& call_of,

@@ -43,7 +43,7 @@ struct RowsShape {
   std::size_t past = 0;  ///< bytes past a multiple of 256
 };
 
-// Nothing is named as written: every byte has to be the host's.
+// It names no part as written, so that every byte has to be the host's.
 void check_rows(const RowsShape& shape, Scaling scaling, const Tensor& x) {
   SCOPED_TRACE("columns " + std::to_string(shape.columns) + ", scaling " +
                std::to_string(static_cast<int>(scaling)) + ", " + std::string(name_of(x.type())));

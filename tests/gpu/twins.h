@@ -290,7 +290,7 @@ class Twins {
     return values;
   }
 
-  // Of a coarse sum.
+  // A coarse sum may be off by so much.
   static constexpr double kCoarse = 1e-3;
 
   static void compare_coarse_parts(const Bytes& got, const Bytes& expected,

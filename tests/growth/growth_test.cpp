@@ -1,4 +1,4 @@
-// What a check does for each task stays the same however many tasks a step has.
+// A check does as much for each task, however many tasks a step has.
 //
 //   1F1B of 64 ranks    100,000 tasks and a million: at most 1.5 times as much for each
 //
@@ -117,7 +117,7 @@ struct Shape {
   [[nodiscard]] double tasks() const { return 2.0 * ranks * chunks * microbatches; }
 };
 
-// What a check took for each task.
+// A check took so much for each task.
 struct Taken {
   double bytes = 0;
   double most = 0;

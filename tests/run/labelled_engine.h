@@ -5,8 +5,10 @@
 #pragma once
 
 #include "run/engine/engine.h"
+#include "tests/run/test_engine.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -89,6 +91,22 @@ class LabelledEngine : public Engine {
   std::string label_;
   std::optional<std::vector<CapturedLaunch>> open_;
   std::vector<std::vector<CapturedLaunch>> launches_;
+};
+
+/// Changes calls on their way to the engine of the tests, as a wrong kernel would.
+class FaultyEngine final : public LabelledEngine {
+ public:
+  using Fault = std::function<void(Call&)>;
+  explicit FaultyEngine(Fault fault) : LabelledEngine(test_engine()), fault_(std::move(fault)) {}
+
+  void launch(StreamId stream, const Call& call) override {
+    Call changed = call;
+    fault_(changed);
+    LabelledEngine::launch(stream, changed);
+  }
+
+ private:
+  Fault fault_;
 };
 
 }  // namespace capo::run

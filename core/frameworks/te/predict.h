@@ -79,7 +79,8 @@ struct Modules {
 [[nodiscard]] std::optional<Prediction> predict_modules(const TeList& order, const Modules& modules,
                                                         const Version& version = kNewest);
 
-/// What is raised first: by the order, or by a module. At one entry the order is first.
+/// The error that is raised first, by the order or by a module, is all that anybody sees. At one
+/// entry the order is first.
 [[nodiscard]] Prediction earlier(Prediction list, const std::optional<Prediction>& module);
 
 }  // namespace capo::te

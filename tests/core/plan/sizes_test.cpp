@@ -109,7 +109,7 @@ TEST(Sizes, OfARouterHaveRoomToSortTheGradient) {
   }
 }
 
-// Of 2048 x 512, of which both directions are read; its 16 x 4 squares have a scale each.
+// The weight is 2048 x 512 and is read in both directions; its 16 x 4 squares have a scale each.
 TEST(Sizes, OfAWeightThatIsKeptQuantizedCountItsCopies) {
   Module module = quantized(ModuleKind::Linear, Recipe::Block);
   module.bytes.weight = 7;

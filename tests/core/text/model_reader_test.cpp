@@ -79,7 +79,7 @@ TEST(ModelReader, KnowsEveryWord) {
   }
 }
 
-// As files said it before there were recipes.
+// Files said it so before there were recipes.
 TEST(ModelReader, ReadsTheTypeFp8AsARecipeAndNotesIt) {
   const Model model = read(R"({"modules":{"a":{"dtype":"fp8"},
                                           "b":{"dtype":"fp8","recipe":"mxfp8"},

@@ -206,24 +206,8 @@ TEST(AttentionRuns, LaunchesItsProductsAroundItsKernels) {
 
 // --- wrong kernels -------------------------------------------------------------------------------
 
-// Calls `fault` with each call of attention before it is launched.
-class FaultyAttention final : public LabelledEngine {
- public:
-  using Fault = std::function<void(Call&)>;
-  explicit FaultyAttention(Fault fault) : LabelledEngine(test_engine()), fault_(std::move(fault)) {}
-
-  void launch(StreamId stream, const Call& call) override {
-    Call changed = call;
-    fault_(changed);
-    LabelledEngine::launch(stream, changed);
-  }
-
- private:
-  Fault fault_;
-};
-
 template <typename Of, typename Change>
-FaultyAttention::Fault in(Change change) {
+FaultyEngine::Fault in(Change change) {
   return [change](Call& call) {
     if (auto* of = std::get_if<Of>(&call)) change(of->shape);
   };
@@ -239,10 +223,10 @@ bool is_beyond(const RunReport& report, std::string_view part) {
 }
 
 // All of float64, and a sample with one sequence of a microbatch and one kv head of a layer.
-void expect_seen(const FaultyAttention::Fault& fault, std::string_view part) {
+void expect_seen(const FaultyEngine::Fault& fault, std::string_view part) {
   const VerifiedPlan plan = verified(typed(kTwoAttentions), every_layer(attention(kShapes[1])));
   for (const Float64 how : {Float64::FirstReplay, Float64::Sampled}) {
-    FaultyAttention engine(fault);
+    FaultyEngine engine(fault);
     const RunReport report =
         report_on(engine, plan, {.replays = 1, .float64 = how, .float64_samples = 3});
     EXPECT_TRUE(report.bit_equal) << "eager execution launches the same";

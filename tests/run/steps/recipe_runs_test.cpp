@@ -154,24 +154,9 @@ TEST(RecipeRuns, WeightGradientsReadNeitherTheInputNorTheGradient) {
 
 // --- wrong kernels -------------------------------------------------------------------------------
 
-class FaultyCodes final : public LabelledEngine {
- public:
-  using Fault = std::function<void(Call&)>;
-  explicit FaultyCodes(Fault fault) : LabelledEngine(test_engine()), fault_(std::move(fault)) {}
-
-  void launch(StreamId stream, const Call& call) override {
-    Call changed = call;
-    fault_(changed);
-    LabelledEngine::launch(stream, changed);
-  }
-
- private:
-  Fault fault_;
-};
-
 template <typename Of, typename Change>
 void expect_coded_beyond(ModuleKind kind, Recipe recipe, std::string_view part, Change change) {
-  FaultyCodes engine([change](Call& call) {
+  FaultyEngine engine([change](Call& call) {
     if (auto* of = std::get_if<Of>(&call)) change(*of);
   });
   const VerifiedPlan plan = verified(delayed_order("W1.0 W1.1"), every_layer(wide(kind, recipe)));

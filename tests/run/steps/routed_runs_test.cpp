@@ -206,30 +206,15 @@ TEST(RoutedRuns, LaunchesTheRouterAroundItsExperts) {
 
 // --- wrong kernels -------------------------------------------------------------------------------
 
-class FaultyRouter final : public LabelledEngine {
- public:
-  using Fault = std::function<void(Call&)>;
-  explicit FaultyRouter(Fault fault) : LabelledEngine(test_engine()), fault_(std::move(fault)) {}
-
-  void launch(StreamId stream, const Call& call) override {
-    Call changed = call;
-    fault_(changed);
-    LabelledEngine::launch(stream, changed);
-  }
-
- private:
-  Fault fault_;
-};
-
 template <typename Of, typename Change>
-FaultyRouter::Fault calls(Change change) {
+FaultyEngine::Fault calls(Change change) {
   return [change](Call& call) {
     if (auto* of = std::get_if<Of>(&call)) change(*of);
   };
 }
 
-void expect_beyond(const FaultyRouter::Fault& fault, std::string_view part) {
-  FaultyRouter engine(fault);
+void expect_beyond(const FaultyEngine::Fault& fault, std::string_view part) {
+  FaultyEngine engine(fault);
   const VerifiedPlan plan =
       verified(typed("capo 1\nplacement chain\nrank 0 chunks 2\nrank 0: F1 F1 F2 B2 B1 F2 B2 B1\n"),
                every_layer(routed(kExperts[1])));
