@@ -5,9 +5,9 @@
 // comes to the same times and peaks. It knows neither composites nor whole backwards beside halves;
 // what has these is simulated.
 //
-// With very many microbatches those that are no starts, and are not searched themselves, are timed on
-// fewer: if twice and four times as many further rounds of microbatches take two and four times as
-// long, and no more memory or in the same measure, so do all others. Tested by
+// With very many microbatches those that are no starts, and are not searched themselves, are timed
+// on fewer: if twice and four times as many further rounds of microbatches take two and four times
+// as long, and no more memory or in the same measure, so do all others. Tested by
 // tests/cli/optimise_published_test.cpp.
 
 #include "cli/commands/optimised.h"
