@@ -113,9 +113,9 @@ Json invocation(std::span<const Report> reports, std::size_t left_out) {
 }
 
 // The results of one report.
-class Writer {
+class SarifWriter {
  public:
-  explicit Writer(const Report& report) : report_(report), places_(*report.source) {}
+  explicit SarifWriter(const Report& report) : report_(report), places_(*report.source) {}
 
   void write(Json& results) const {
     for (const Diagnostic& diagnostic : report_.diagnostics.kept()) {
@@ -212,7 +212,7 @@ std::string to_sarif(std::span<const Report> reports, std::string_view version) 
   Json results = Json::array();
   std::size_t found = 0;
   for (const Report& report : reports) {
-    Writer(report).write(results);
+    SarifWriter(report).write(results);
     found += report.diagnostics.kept().size() + report.diagnostics.dropped();
     found += report.suppressed.size();
   }

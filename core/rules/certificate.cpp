@@ -296,9 +296,9 @@ class Memory {
   std::map<std::int64_t, Held> held_;
 };
 
-class Writer {
+class CertificateWriter {
  public:
-  Writer(const PlanView& view, Steps steps)
+  CertificateWriter(const PlanView& view, Steps steps)
       : view_(view), steps_(std::move(steps)), paths_(steps_) {
     Uses uses(view.table(), view.plan(), steps_);
     run_course(view.table(), view.course(), uses);
@@ -472,7 +472,7 @@ std::string certificate_of(const PlanView& view) {
   Steps steps = course.graph != nullptr ? steps_of(*course.graph) : steps_of(course.work);
   put_in_order(steps);
   CAPO_ASSERT(steps.order.size() == steps.next.size(), "an accepted step finishes");
-  return Writer(view, std::move(steps)).text();
+  return CertificateWriter(view, std::move(steps)).text();
 }
 
 }  // namespace capo

@@ -92,7 +92,6 @@ const Module* module_at_fault(const Context& context, std::int32_t rank, std::in
 std::vector<ModuleUse> modules_at_fault(const Context& context, ShowsAt shows_at,
                                         const std::function<bool(const Module&)>& at_fault) {
   const std::vector<Module>& list = context.options().modules.list;
-  if (std::none_of(list.begin(), list.end(), std::cref(at_fault))) return {};
   std::vector<bool> wanted(list.size());
   std::transform(list.begin(), list.end(), wanted.begin(), std::cref(at_fault));
   auto left = std::count(wanted.begin(), wanted.end(), true);
@@ -140,10 +139,12 @@ Diagnostic module_diagnostic(const Context& context, ModuleFinding found, const 
 }
 
 void report_modules(const Context& context, const ModuleRule& rule, Findings& out) {
+  const auto at_fault = [&](const Module& module) { return rule.at_fault(context, module); };
+  const std::vector<Module>& list = context.options().modules.list;
+  if (std::none_of(list.begin(), list.end(), at_fault)) return;  // as most rules of most verdicts
   std::optional<Severity> severity = captured_by_te(context);
   if (!severity && rule.under_every_plan) severity = Severity::Error;
   if (!severity) return;
-  const auto at_fault = [&](const Module& module) { return rule.at_fault(context, module); };
   for (const ModuleUse& use : modules_at_fault(context, rule.shows_at, at_fault)) {
     if (out.found(*severity))
       out.report(module_diagnostic(context, rule.describe(context, use), use, *severity));

@@ -45,9 +45,9 @@ constexpr std::array<Operand, 2> kOperands{{
     {"grad-output", &Aliases::grad_output},
 }};
 
-using Places = std::map<std::int32_t, Span>;  // a stage and its place in the text
+using StagePlaces = std::map<std::int32_t, Span>;  // a stage and its place in the text
 
-Maybe refuse_gaps(const JsonValue& value, const Places& places) {
+Maybe refuse_gaps(const JsonValue& value, const StagePlaces& places) {
   if (places.empty()) return malformed(value.span(), "a topology has at least one stage");
   std::int32_t next = 0;
   for (const auto& [stage, span] : places) {
@@ -66,7 +66,7 @@ Read<Stages> read_stages(const JsonValue& value, const Limits& limits) {
     return wrong_type(value, "`stages`", "an array with the stages of each rank");
   }
   Stages stages;
-  Places places;
+  StagePlaces places;
   for (auto item = value.first(); item; item = item->next()) {
     if (stages.size() >= limits.ranks) {
       return over_limit(item->span(), fmt::format("more than {} ranks", limits.ranks),

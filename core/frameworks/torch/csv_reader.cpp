@@ -49,10 +49,10 @@ struct PlacedAction {
   bool idle = false;
 };
 
-class Reader {
+class CsvReader {
  public:
-  Reader(const std::vector<TorchRow>& rows, const TorchDeclarations& declarations,
-         const Limits& limits)
+  CsvReader(const std::vector<TorchRow>& rows, const TorchDeclarations& declarations,
+            const Limits& limits)
       : rows_(rows), declarations_(declarations), limits_(limits) {}
 
   Read<TorchReading> read() {
@@ -345,7 +345,7 @@ Read<std::vector<TorchRow>> split_torch_csv(std::string_view text, const Limits&
 
 Read<TorchReading> read_torch_rows(const std::vector<TorchRow>& rows,
                                    const TorchDeclarations& declarations, const Limits& limits) {
-  return Reader(rows, declarations, limits).read();
+  return CsvReader(rows, declarations, limits).read();
 }
 
 }  // namespace capo
