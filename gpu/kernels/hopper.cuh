@@ -56,15 +56,16 @@ struct alignas(128) TileMap {
   std::uint32_t words[32];
 };
 
-/// A matrix, and how many rows a copy brings, of 128 bytes each. In shared memory piece p of 16
-/// bytes lies at p ^ (row % 8). Elements beyond the matrix arrive as zeros. The address and the
-/// bytes of a row are multiples of 16.
+/// A matrix, and how many rows a copy brings, of 128 bytes each or of 64. In shared memory piece p
+/// of 16 bytes lies at p ^ (row % 8), or at p ^ (row / 2 % 4). Elements beyond the matrix arrive as
+/// zeros. The address and the bytes of a row are multiples of 16.
 struct TiledMatrix {
   const void* data;
   int rows;
   int columns;        ///< contiguous
   int element_bytes;  ///< 1, 2 or 4
   int box_rows;
+  int box_bytes = 128;
 };
 
 /// For a whole warp: makes the descriptor in `draft` (shared memory) and puts it into `map` (global
@@ -91,12 +92,18 @@ __device__ inline void make_map(const TiledMatrix& matrix, TileMap& draft, TileM
         "tensormap.replace.tile.element_stride.shared::cta.b1024.b32 [%0], 0, 1;\n"
         "tensormap.replace.tile.element_stride.shared::cta.b1024.b32 [%0], 1, 1;\n"
         "tensormap.replace.tile.interleave_layout.shared::cta.b1024.b32 [%0], 0;\n"
-        "tensormap.replace.tile.swizzle_mode.shared::cta.b1024.b32 [%0], 3;\n"  // of 128 bytes
-        "tensormap.replace.tile.fill_mode.shared::cta.b1024.b32 [%0], 0;\n"     // zeros
+        "tensormap.replace.tile.fill_mode.shared::cta.b1024.b32 [%0], 0;\n"  // zeros
         ::"r"(at),
-        "r"(128 / matrix.element_bytes), "r"(matrix.box_rows), "r"(matrix.columns),
+        "r"(matrix.box_bytes / matrix.element_bytes), "r"(matrix.box_rows), "r"(matrix.columns),
         "r"(matrix.rows), "l"(std::int64_t{matrix.columns} * matrix.element_bytes)
         : "memory");
+    if (matrix.box_bytes == 128) {
+      asm volatile("tensormap.replace.tile.swizzle_mode.shared::cta.b1024.b32 [%0], 3;\n" ::"r"(at)
+                   : "memory");
+    } else {
+      asm volatile("tensormap.replace.tile.swizzle_mode.shared::cta.b1024.b32 [%0], 2;\n" ::"r"(at)
+                   : "memory");
+    }
     if (matrix.element_bytes == 1) {
       asm volatile("tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [%0], 0;\n" ::"r"(at)
                    : "memory");
@@ -175,6 +182,20 @@ __device__ inline void store_box_once(const TileMap* map, int row, int column, s
       "r"(column), "r"(row), "r"(from), "l"(kEvictFirst)
       : "memory");
 #endif
+}
+/// 16 bytes of shared memory.
+__device__ inline uint4 load_shared_four(std::uint32_t at) {
+  uint4 four;
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];\n"
+               : "=r"(four.x), "=r"(four.y), "=r"(four.z), "=r"(four.w)
+               : "r"(at)
+               : "memory");
+  return four;
+}
+__device__ inline void store_shared_four(std::uint32_t at, uint4 four) {
+  asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};\n" ::"r"(at), "r"(four.x), "r"(four.y),
+               "r"(four.z), "r"(four.w)
+               : "memory");
 }
 /// Two neighbours in shared memory.
 __device__ inline float2 load_shared_pair(std::uint32_t at) {
@@ -334,6 +355,24 @@ __device__ inline void multiply_codes(HalfSums& sums, std::uint64_t a, std::uint
       "}\n"
       : CAPO_SUMS_OF_CHUNK(0), CAPO_SUMS_OF_CHUNK(1)
       : "l"(a), "l"(b), "r"(is_first ? 1 : 0));
+#endif
+}
+
+/// sums += a b for 64 x 128 elements of bf16 and a depth of 16. a is in registers, as multiply_add
+/// of tensor_core.cuh takes it, which stay as they are until wait_for_products; b lies along the
+/// depth.
+__device__ inline void multiply_held(float (&sums)[2][8][4], const std::uint32_t (&a)[4],
+                                     std::uint64_t b) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile(
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
+      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+      "}, {%64, %65, %66, %67}, %68, 1, 1, 1, 0;\n"
+      : CAPO_SUMS_OF_CHUNK(0), CAPO_SUMS_OF_CHUNK(1)
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
 #endif
 }
 

@@ -46,14 +46,18 @@ struct WideShape {
 };
 /// The divisions there are; kernels are templates of this, as nvcc has none of structs.
 enum class WideFor : std::uint8_t {
-  Rows,      ///< results of rows: forward, and gradients of inputs
-  Epilogue,  ///< forward that goes on with its result, which has two sides
-  FewRows,   ///< gradients of weights that sum over few rows, and move more results than operands
-  ManyRows,  ///< other gradients of weights
+  Rows,       ///< results of rows: forward, and gradients of inputs
+  Epilogue,   ///< forward that goes on with its result, which has two sides
+  FewRows,    ///< gradients of weights that sum over few rows, and move more results than operands
+  ManyRows,   ///< other gradients of weights
+  Converted,  ///< results of rows of codes that become bf16, of which slots hold only B
+  ConvertedSums,  ///< gradients of weights of such codes
 };
 [[nodiscard]] __host__ __device__ constexpr WideShape shape_for(WideFor what) {
   if (what == WideFor::FewRows) return {.deep = 32, .slots = 5, .chunks = 5};
   if (what == WideFor::ManyRows) return {.deep = 64, .slots = 3, .chunks = 4};
+  if (what == WideFor::Converted) return {.deep = 64, .slots = 3, .chunks = 0};
+  if (what == WideFor::ConvertedSums) return {.deep = 64, .slots = 3, .chunks = 2};
   return {.deep = 64, .slots = 4, .chunks = 0};
 }
 
@@ -123,13 +127,13 @@ struct WideShared {
   std::uint64_t chunk_ready[kHalves][kChunks];  ///< completed by all threads that put results
   std::uint64_t chunk_empty[kHalves][kChunks];  ///< completed when the results were read
 
-  /// For one thread, before all others use anything shared. Its loops stay loops: of 40 barriers in
-  /// a row, nvcc 13.0 counts too few as under way, and the last one may be made of what its
-  /// registers hold later.
-  __device__ void prepare() {
+  /// For one thread, before all others use anything shared. A slot is full after so many arrivals
+  /// and all bytes that were announced. The loops stay loops: of 40 barriers in a row, nvcc 13.0
+  /// counts too few as under way, and the last one may be made of what its registers hold later.
+  __device__ void prepare(int fill = 1) {
 #pragma unroll 1
     for (int slot = 0; slot < kShape.slots; ++slot) {
-      init_barrier(shared_address(&slot_full[slot]), 1);
+      init_barrier(shared_address(&slot_full[slot]), fill);
       init_barrier(shared_address(&slot_empty[slot]), kHalves * kWarpgroup / 32);
     }
     for (int half = 0; half < kHalves; ++half) {

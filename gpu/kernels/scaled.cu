@@ -3,6 +3,7 @@
 // tests/gpu/codes_test.cpp.
 
 #include "core/base/result.h"
+#include "gpu/kernels/converted_hopper.cuh"
 #include "gpu/kernels/families.h"
 #include "gpu/kernels/limits.h"
 #include "gpu/kernels/product_plain.cuh"
@@ -68,18 +69,17 @@ const Kernel<ScaledProduct> kKernels[] = {
     multiply_scaled_plainly<Scaling::Block, float>, multiply_scaled_plainly<Scaling::Mxfp8, Bf16>,
     multiply_scaled_plainly<Scaling::Mxfp8, Fp16>, multiply_scaled_plainly<Scaling::Mxfp8, float>,
     // On sm_90a, by the scaling: rows, and gradients of weights, by the type of the result.
-    multiply_scaled_on_hopper<Scaling::Block, Bf16, WideFor::Rows>,
-    multiply_scaled_on_hopper<Scaling::Block, Fp16, WideFor::Rows>,
-    multiply_scaled_on_hopper<Scaling::Block, float, WideFor::Rows>,
-    multiply_scaled_on_hopper<Scaling::Block, Bf16, WideFor::ManyRows>,
-    multiply_scaled_on_hopper<Scaling::Block, Fp16, WideFor::ManyRows>,
-    multiply_scaled_on_hopper<Scaling::Block, float, WideFor::ManyRows>,
-    multiply_scaled_on_hopper<Scaling::Mxfp8, Bf16, WideFor::Rows>,
-    multiply_scaled_on_hopper<Scaling::Mxfp8, Fp16, WideFor::Rows>,
-    multiply_scaled_on_hopper<Scaling::Mxfp8, float, WideFor::Rows>,
-    multiply_scaled_on_hopper<Scaling::Mxfp8, Bf16, WideFor::ManyRows>,
-    multiply_scaled_on_hopper<Scaling::Mxfp8, Fp16, WideFor::ManyRows>,
-    multiply_scaled_on_hopper<Scaling::Mxfp8, float, WideFor::ManyRows>};
+    multiply_scaled_on_hopper<Bf16, WideFor::Rows>, multiply_scaled_on_hopper<Fp16, WideFor::Rows>,
+    multiply_scaled_on_hopper<float, WideFor::Rows>,
+    multiply_scaled_on_hopper<Bf16, WideFor::ManyRows>,
+    multiply_scaled_on_hopper<Fp16, WideFor::ManyRows>,
+    multiply_scaled_on_hopper<float, WideFor::ManyRows>,
+    multiply_converted_on_hopper<Bf16, WideFor::Converted>,
+    multiply_converted_on_hopper<Fp16, WideFor::Converted>,
+    multiply_converted_on_hopper<float, WideFor::Converted>,
+    multiply_converted_on_hopper<Bf16, WideFor::ConvertedSums>,
+    multiply_converted_on_hopper<Fp16, WideFor::ConvertedSums>,
+    multiply_converted_on_hopper<float, WideFor::ConvertedSums>};
 constexpr std::size_t kHopper = 2 * kTypes;
 
 bool is_weight(const ScaledProduct& call) {
@@ -113,14 +113,17 @@ Launch<ScaledProduct> launch_of(const ScaledProduct& call) {
             .blocks = blocks_for(most_tiles<kPlainSide, kPlainSide>(as)),
             .threads = kPlainThreads};
   }
-  const std::size_t scaling = call.scaling == Scaling::Block ? 0 : 2 * kTypes;
-  return {.kernel = kKernels[kHopper + scaling + (is_weight(call) ? kTypes : 0) + type],
-          .blocks = std::clamp<std::int64_t>(most_tiles<kWideHigh, kWideAcross>(as), 1,
-                                             limits->multiprocessors),
-          .threads = kWideThreads,
-          .shared_bytes =
-              scaled_bytes(call.scaling, is_weight(call) ? WideFor::ManyRows : WideFor::Rows),
-          .at_once = limits->multiprocessors};
+  const bool is_block = call.scaling == Scaling::Block;
+  return {
+      .kernel =
+          kKernels[kHopper + (is_block ? 0 : 2 * kTypes) + (is_weight(call) ? kTypes : 0) + type],
+      .blocks = std::clamp<std::int64_t>(most_tiles<kWideHigh, kWideAcross>(as), 1,
+                                         limits->multiprocessors),
+      .threads = is_block ? kWideThreads : kConvertedThreads,
+      .shared_bytes =
+          is_block ? scaled_bytes(is_weight(call) ? WideFor::ManyRows : WideFor::Rows)
+                   : converted_bytes(is_weight(call) ? WideFor::ConvertedSums : WideFor::Converted),
+      .at_once = limits->multiprocessors};
 }
 
 Kernels<ScaledProduct> kernels_of(std::type_identity<ScaledProduct>) {
