@@ -8,11 +8,13 @@
 // and no rate counts them. The error is relative to the bf16 product, so that it is the recipe's:
 // about 4 %, which two roundings to four digits make. Ends with 1 where it is larger than 6 %.
 
+#include "bench/gpu/codes.h"
 #include "bench/gpu/timing.h"
 #include "gpu/kernels/kernels.h"
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -32,27 +34,6 @@ using capo::run::Scaling;
 using Kind = capo::run::GroupedProduct::Kind;
 
 constexpr int kRounds = 9;
-
-/// Memory for codes of vectors along a depth.
-class CodesBuffer {
- public:
-  CodesBuffer(Scaling scaling, std::int64_t groups, std::int64_t count, std::int64_t depth,
-              std::int64_t width)
-      : codes_(static_cast<std::size_t>(groups * count * depth)),
-        scales_(static_cast<std::size_t>(
-            groups * capo::run::bytes_of_scales(scaling, count, depth, width))) {}
-  [[nodiscard]] Codes view() const {
-    return {.codes = reinterpret_cast<std::uint8_t*>(codes_.at()), .scales = scales_.at()};
-  }
-
- private:
-  Buffer codes_;
-  Buffer scales_;
-};
-
-std::size_t bytes_of(std::int64_t elements, std::int64_t element_bytes) {
-  return static_cast<std::size_t>(elements * element_bytes);
-}
 
 class Codings {
  public:
@@ -199,27 +180,18 @@ bool measure(const Stream& stream, const Codings& codings, Kind kind, const std:
   codings.multiply_codes(kind);
   const double error = error_of(codings.some_results(kind), should);
   const Kind rows = kind == Kind::WeightGradient ? Kind::InputGradient : kind;
-  const std::array<cudaGraphExec_t, 4> graphs{
-      stream.captured([&] { codings.multiply(kind); }),
-      stream.captured([&] { codings.multiply_codes(kind); }), stream.captured([&] {
-        codings.quantize(rows);
-        codings.multiply_codes(kind);
-      }),
-      stream.captured([&] { codings.quantize(rows); })};
-  std::array<std::vector<double>, 4> times;
-  for (int round = 0; round <= kRounds; ++round) {
-    for (std::size_t i = 0; i < graphs.size(); ++i) {
-      const double time = stream.time(graphs[i]);
-      if (round > 0) times[i].push_back(time);
-    }
-  }
-  for (const cudaGraphExec_t graph : graphs) {
-    require(cudaGraphExecDestroy(graph), "destroy a graph");
-  }
-  const auto rate = [&](std::size_t i) { return operations / median(times[i]) / 1e9; };
+  const std::vector<double> times =
+      medians_of(stream, kRounds,
+                 {[&] { codings.multiply(kind); }, [&] { codings.multiply_codes(kind); },
+                  [&] {
+                    codings.quantize(rows);
+                    codings.multiply_codes(kind);
+                  },
+                  [&] { codings.quantize(rows); }});
+  const auto rate = [&](std::size_t i) { return operations / times[i] / 1e9; };
   const bool is_right = error <= 0.06;  // a NaN is not
   std::printf("%-38s %7.0f %7.0f %6.2f %7.0f %6.2f %8.1f  %.1e%s\n", name.c_str(), rate(0), rate(1),
-              rate(1) / rate(0), rate(2), rate(2) / rate(0), median(times[3]) * 1e3, error,
+              rate(1) / rate(0), rate(2), rate(2) / rate(0), times[3] * 1e3, error,
               is_right ? "" : "  WRONG");
   std::fflush(stdout);
   return is_right;

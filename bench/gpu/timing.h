@@ -20,6 +20,7 @@
 #include <numeric>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace capo::bench {
@@ -172,6 +173,27 @@ class Stream {
 inline double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
+}
+
+using Works = std::vector<std::function<void()>>;
+
+/// Medians in milliseconds, of graphs that take turns; the first round does not count.
+inline std::vector<double> medians_of(const Stream& stream, int rounds, const Works& works) {
+  std::vector<cudaGraphExec_t> graphs;
+  for (const auto& work : works) graphs.push_back(stream.captured(work));
+  std::vector<std::vector<double>> times(works.size());
+  for (int round = 0; round <= rounds; ++round) {
+    for (std::size_t i = 0; i < graphs.size(); ++i) {
+      const double time = stream.time(graphs[i]);
+      if (round > 0) times[i].push_back(time);
+    }
+  }
+  for (const cudaGraphExec_t graph : graphs) {
+    require(cudaGraphExecDestroy(graph), "destroy a graph");
+  }
+  std::vector<double> medians;
+  for (std::vector<double>& of_one : times) medians.push_back(median(std::move(of_one)));
+  return medians;
 }
 
 inline double used_rows(const Sizes& sizes) {

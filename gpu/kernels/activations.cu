@@ -44,13 +44,13 @@ __global__ void find_gradient(run::SwiGluGradient call) {
       const Eight incoming = load_eight(dy + column, left);  // zero beyond the row
 #pragma unroll
       for (int i = 0; i < 8; ++i) {
-        const float s = sigmoid<T>(gate.at[i]);
-        const float activated = gate.at[i] * s;
-        const float slope = s * (1.0F + gate.at[i] * (1.0F - s));  // of silu
-        sum += incoming.at[i] * activated * linear.at[i];
-        gate.at[i] = incoming.at[i] * probability * linear.at[i] * slope;
-        linear.at[i] = incoming.at[i] * probability * activated;
+        const SwiGluSlopes slopes =
+            swiglu_slopes<T>(gate.at[i], linear.at[i], incoming.at[i], probability);
+        sum = __fmaf_rn(__fmul_rn(incoming.at[i], slopes.activated), linear.at[i], sum);
+        gate.at[i] = slopes.gate;
+        linear.at[i] = slopes.linear;
       }
+      if (call.dx == nullptr) return;
       store_eight(dgates + column, gate, left);
       store_eight(dgates + call.columns + column, linear, left);
     });

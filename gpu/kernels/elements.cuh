@@ -156,4 +156,24 @@ __device__ Eight swiglu(const Eight& gate, const Eight& linear, float probabilit
   return result;
 }
 
+/// The gradients of a gate and of a linear part, and silu(gate).
+struct SwiGluSlopes {
+  float gate;
+  float linear;
+  float activated;
+};
+
+/// For what is rounded to T. It says itself what is added at once, so that kernels of several files
+/// agree to the bit.
+template <typename T>
+__device__ SwiGluSlopes swiglu_slopes(float gate, float linear, float incoming, float probability) {
+  const float s = sigmoid<T>(gate);
+  const float activated = __fmul_rn(gate, s);
+  const float slope = __fmul_rn(s, __fmaf_rn(gate, __fsub_rn(1.0F, s), 1.0F));  // of silu
+  const float scaled = __fmul_rn(incoming, probability);
+  return {.gate = __fmul_rn(__fmul_rn(scaled, linear), slope),
+          .linear = __fmul_rn(scaled, activated),
+          .activated = activated};
+}
+
 }  // namespace capo::gpu

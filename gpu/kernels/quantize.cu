@@ -1,12 +1,13 @@
 // Rows and weights become codes of eight bits, for products that sum along either side: what is
 // read once is written both ways.
 //
-// A block takes tiles of 128 x 128 numbers in turn. Each thread holds eight times eight neighbours
-// of a row, so that sixteen threads have the blocks of a row: they find its scale, and write its
+// A block takes tiles of 128 x 128 numbers in turn (strips.cuh), which lie in memory or are made of
+// what lies there. Sixteen threads have the blocks of a row: they find its scale, and write its
 // codes at once. Then all numbers are put into shared memory, from where each thread takes two
-// columns of 32 rows. Their codes go once more through shared memory, since a column's lie far from
-// the next one's. Tiles of rows begin with a group's first row, so that no block along the rows is
-// of two groups; what is beyond the group counts as zero.
+// columns of 32 rows, while the numbers of the next tile are on their way. Their codes go once more
+// through shared memory, since a column's lie far from the next one's. Tiles of rows begin with a
+// group's first row, so that no block along the rows is of two groups; what is beyond the group
+// counts as zero.
 //
 //   tile    128 x 128 numbers
 //   codes   128 x (128 + 16) bytes, by columns
@@ -16,9 +17,13 @@
 #include "gpu/kernels/codes.cuh"
 #include "gpu/kernels/elements.cuh"
 #include "gpu/kernels/families.h"
+#include "gpu/kernels/limits.h"
 #include "gpu/kernels/row_groups.cuh"
+#include "gpu/kernels/strips.cuh"
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 
 namespace capo::gpu {
 
@@ -26,10 +31,9 @@ namespace {
 
 using run::QuantizeRows;
 using run::QuantizeWeights;
+using run::RowsMade;
 using run::Scaling;
 
-constexpr int kSide = 128;
-constexpr int kThreads = 256;
 constexpr int kCodeStep = kSide + 16;
 static_assert(kSide == run::kGroupDepth);
 
@@ -38,6 +42,9 @@ template <typename T>
 constexpr int kTileBytes = kSide* kSide* static_cast<int>(sizeof(T));
 template <typename T>
 constexpr int shared_bytes = kTileBytes<T> + kCodeBytes;
+/// Blocks that a multiprocessor has registers and memory for.
+template <typename T>
+constexpr int kBlocksAtOnce = sizeof(T) == 4 ? 2 : 3;
 
 // The place of a tile's codes, of one way: its first code, and its first scale.
 struct Destination {
@@ -49,63 +56,6 @@ struct Destination {
   std::int64_t first_scale;
   std::int64_t scale_step;  // from a block of depth to the next
 };
-
-// Eight neighbours for each of eight rows, 16 apart.
-constexpr int kStrips = 8;
-constexpr int kThreadsOfRow = kSide / 8;
-constexpr int kRowsAtOnce = kThreads / kThreadsOfRow;
-// They are held as they lie, since each number in a register of its own would be too many.
-template <typename T>
-struct Strip {
-  uint4 words[sizeof(T) / 2];
-
-  [[nodiscard]] __device__ Eight numbers() const {
-    T at[8];
-    memcpy(at, words, sizeof words);
-    Eight eight;
-#pragma unroll
-    for (int i = 0; i < 8; ++i) eight.at[i] = to_float(at[i]);
-    return eight;
-  }
-};
-template <typename T>
-struct Strips {
-  Strip<T> rows[kStrips];
-};
-__device__ int first_row_of_thread() {
-  return static_cast<int>(threadIdx.x) / kThreadsOfRow;
-}
-__device__ int column_of_thread() {
-  return static_cast<int>(threadIdx.x) % kThreadsOfRow * 8;
-}
-
-// Numbers beyond the rows and columns that are there are zeros. Those of a whole tile that lies
-// well are asked for one after the other without a branch, so that all are on their way at once.
-template <typename T>
-__device__ Strips<T> load_strips(const T* from, std::int64_t step, int rows, int columns) {
-  Strips<T> strips;
-  const T* const corner = from + first_row_of_thread() * step + column_of_thread();
-  const bool lies_well = is_aligned(from) && step * sizeof(T) % sizeof(uint4) == 0;
-  if (lies_well && rows == kSide && columns == kSide) {
-#pragma unroll
-    for (int i = 0; i < kStrips; ++i) {
-      strips.rows[i] = *reinterpret_cast<const Strip<T>*>(corner + i * kRowsAtOnce * step);
-    }
-    return strips;
-  }
-#pragma unroll
-  for (int i = 0; i < kStrips; ++i) {
-    const int there =
-        first_row_of_thread() + i * kRowsAtOnce < rows ? columns - column_of_thread() : 0;
-    alignas(16) T eight[8];
-#pragma unroll
-    for (int k = 0; k < 8; ++k) {
-      eight[k] = k < there ? corner[i * kRowsAtOnce * step + k] : round_to<T>(0.0F);
-    }
-    memcpy(strips.rows[i].words, eight, sizeof eight);
-  }
-  return strips;
-}
 
 // NaN is left out.
 __device__ float largest_of(const Eight& eight) {
@@ -182,7 +132,8 @@ __device__ void quantize_rows_of(const Destination& to, const Strips<T>& strips,
   }
 }
 
-// Puts the numbers into shared memory; for a whole block.
+// Puts the numbers into shared memory; for a whole block, which has read the columns of the tile
+// before, but may still be writing their codes.
 template <typename T>
 __device__ void share(const Strips<T>& strips, T* tile) {
 #pragma unroll
@@ -193,8 +144,17 @@ __device__ void share(const Strips<T>& strips, T* tile) {
   __syncthreads();
 }
 
+// It is asked for anew each time: places that follow from it would fill registers between tiles.
+__device__ int lane_of_thread() {
+  int lane;
+  asm volatile("mov.u32 %0, %%laneid;\n" : "=r"(lane));
+  return lane;
+}
+
 // Quantizes the columns of a tile in shared memory, as quantize_rows_of() does rows; for a whole
 // block. A thread has two columns of 32 rows: a block of Mxfp8, and a quarter of one of Block.
+// Lanes take their rows in different orders when they write codes, so that each writes to a bank of
+// its own.
 template <Scaling kScaling, typename T>
 __device__ void quantize_columns_of(const Destination& to, const T* tile, std::uint8_t* codes,
                                     const unsigned* of_tile) {
@@ -238,8 +198,10 @@ __device__ void quantize_columns_of(const Destination& to, const T* tile, std::u
   }
   const float first_up = up_of(down[0]);
   const float second_up = up_of(down[1]);
+  const int turn = lane_of_thread() / 4;
 #pragma unroll
-  for (int row = 0; row < kRows; row += 4) {
+  for (int quad = 0; quad < kRows / 4; ++quad) {
+    const int row = (quad ^ turn) * 4;
     float2 four[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i) four[i] = both_at(row + i);
@@ -264,12 +226,40 @@ struct BlockGroups : RowGroups {
   int first_block[kMostGroups + 1];  // blocks of 128 rows before each group's
 };
 
-template <Scaling kScaling, typename T>
-__global__ void __launch_bounds__(kThreads, sizeof(T) == 4 ? 2 : 3)
+// A tile of rows, and the blocks of 128 rows of all groups before it.
+struct TileOfRows : Tile {
+  int block = 0;
+};
+
+template <RowsMade::By kBy, typename T>
+__device__ auto source_of(const QuantizeRows& call) {
+  const auto* const x = static_cast<const T*>(call.x);
+  if constexpr (kBy == RowsMade::By::SwiGlu) {
+    return GatedRows<T>{.x = x, .columns = call.columns, .probabilities = call.made.probabilities};
+  } else if constexpr (kBy == RowsMade::By::SwiGluGradient) {
+    return GatedGradientRows<T>{.x = x,
+                                .dy = static_cast<const T*>(call.made.dy),
+                                .half = static_cast<int>(call.columns / 2),
+                                .probabilities = call.made.probabilities};
+  } else {
+    return PlainRows<T>{.x = x, .columns = call.columns};
+  }
+}
+
+// The tile of a row of tiles that comes so many after its first one. Both halves of a gradient are
+// of the same numbers: their tiles follow one another, so that the second finds them in the cache.
+template <RowsMade::By kBy>
+__device__ int in_turn(int at, int across, int columns) {
+  if (kBy != RowsMade::By::SwiGluGradient || columns % (2 * kSide) != 0) return at;
+  return at % 2 * (across / 2) + at / 2;
+}
+
+template <Scaling kScaling, RowsMade::By kBy, typename T>
+__global__ void __launch_bounds__(kThreads, kBlocksAtOnce<T>)
     quantize_rows(const QuantizeRows call) {
   extern __shared__ __align__(16) std::uint8_t memory[];
   __shared__ BlockGroups groups;
-  auto* const tile = reinterpret_cast<T*>(memory);
+  auto* const shared = reinterpret_cast<T*>(memory);
   std::uint8_t* const codes = memory + shared_bytes<T> - kCodeBytes;
   const int count = groups_of(call.rows);
   if (threadIdx.x < 32) {
@@ -284,37 +274,51 @@ __global__ void __launch_bounds__(kThreads, sizeof(T) == 4 ? 2 : 3)
   const int across = (columns + kSide - 1) / kSide;
   const int tiles = groups.first_block[count] * across;
   int group = 0;
-  for (auto at = static_cast<int>(blockIdx.x); at < tiles; at += static_cast<int>(gridDim.x)) {
-    const int block = at / across;
-    const int column = at % across * kSide;
-    while (block >= groups.first_block[group + 1]) ++group;
-    const int row = groups.first_row[group] + (block - groups.first_block[group]) * kSide;
-    const int rows = min(kSide, groups.first_row[group + 1] - row);
-    const int wide = min(kSide, columns - column);
-    const Strips<T> strips = load_strips(
-        static_cast<const T*>(call.x) + row * call.columns + column, call.columns, rows, wide);
-    if (call.along_columns.codes != nullptr) {
-      const Destination to{.codes = call.along_columns.codes + row * call.columns + column,
-                           .step = call.columns,
-                           .count = rows,
-                           .depth = wide,
-                           .scales = call.along_columns.scales,
-                           .first_scale = column / kDeep * call.rows.count + row,
-                           .scale_step = call.rows.count};
+  const auto tile_of = [&](int at) {
+    TileOfRows tile;
+    tile.block = at / across;
+    while (tile.block >= groups.first_block[group + 1]) ++group;
+    tile.row = groups.first_row[group] + (tile.block - groups.first_block[group]) * kSide;
+    tile.column = in_turn<kBy>(at % across, across, columns) * kSide;
+    tile.rows = min(kSide, groups.first_row[group + 1] - static_cast<int>(tile.row));
+    tile.columns = min(kSide, columns - tile.column);
+    return tile;
+  };
+  const auto source = source_of<kBy, T>(call);
+  TileOfRows tile;
+  Strips<T> strips;
+  bool has_tile = false;
+  for (auto at = static_cast<int>(blockIdx.x); has_tile || at < tiles;
+       at += static_cast<int>(gridDim.x)) {
+    if (has_tile && call.along_columns.codes != nullptr) {
+      const Destination to{
+          .codes = call.along_columns.codes + tile.row * call.columns + tile.column,
+          .step = call.columns,
+          .count = tile.rows,
+          .depth = tile.columns,
+          .scales = call.along_columns.scales,
+          .first_scale = tile.column / kDeep * call.rows.count + tile.row,
+          .scale_step = call.rows.count};
       quantize_rows_of<kScaling>(to, strips, nullptr);
     }
-    if (call.along_rows.codes != nullptr) {
-      share(strips, tile);
-      const std::int64_t from = std::int64_t{block} * kSide;
-      const Destination to{.codes = call.along_rows.codes + column * depth + from,
+    const bool has_columns = has_tile && call.along_rows.codes != nullptr;
+    if (has_columns) share(strips, shared);
+    const TileOfRows before = tile;
+    has_tile = at < tiles;
+    if (has_tile) {  // it is on its way while the columns of the one before are quantized
+      tile = tile_of(at);
+      strips = strips_of<T>(source, tile);
+    }
+    if (has_columns) {
+      const std::int64_t from = std::int64_t{before.block} * kSide;
+      const Destination to{.codes = call.along_rows.codes + before.column * depth + from,
                            .step = depth,
-                           .count = wide,
+                           .count = before.columns,
                            .depth = kSide,
                            .scales = call.along_rows.scales,
-                           .first_scale = from / kDeep * call.columns + column,
+                           .first_scale = from / kDeep * call.columns + before.column,
                            .scale_step = call.columns};
-      quantize_columns_of<kScaling>(to, tile, codes, nullptr);
-      __syncthreads();
+      quantize_columns_of<kScaling>(to, shared, codes, nullptr);
     }
   }
 }
@@ -337,7 +341,7 @@ __device__ Destination of_weights(const run::Codes& to, std::int64_t group, int 
 }
 
 template <Scaling kScaling, typename T>
-__global__ void __launch_bounds__(kThreads, sizeof(T) == 4 ? 2 : 3)
+__global__ void __launch_bounds__(kThreads, kBlocksAtOnce<T>)
     quantize_weights(const QuantizeWeights call) {
   extern __shared__ __align__(16) std::uint8_t memory[];
   auto* const tile = reinterpret_cast<T*>(memory);
@@ -350,9 +354,11 @@ __global__ void __launch_bounds__(kThreads, sizeof(T) == 4 ? 2 : 3)
     const std::int64_t group = at / in_group;
     const auto row = static_cast<int>(at % in_group / across) * kSide;
     const auto column = static_cast<int>(at % across) * kSide;
-    const auto* w = static_cast<const T*>(call.w[group]) + row * call.in + column;
-    const Strips<T> strips =
-        load_strips(w, call.in, min(kSide, out - row), min(kSide, in - column));
+    const PlainRows<T> w{.x = static_cast<const T*>(call.w[group]), .columns = call.in};
+    const Strips<T> strips = strips_of<T>(w, Tile{.row = row,
+                                                  .column = column,
+                                                  .rows = min(kSide, out - row),
+                                                  .columns = min(kSide, in - column)});
     constexpr bool kShares = kScaling == Scaling::Block;
     const unsigned down = kShares ? down_of<kScaling>(largest_of_tile(strips)) : 0;
     const unsigned* const of_tile = kShares ? &down : nullptr;
@@ -369,26 +375,41 @@ __global__ void __launch_bounds__(kThreads, sizeof(T) == 4 ? 2 : 3)
       put_shared_scale(to);
       share(strips, tile);
       quantize_columns_of<kScaling>(to, tile, codes, of_tile);
-      __syncthreads();
     }
   }
 }
 
+// Indexed by who makes the rows, and then by the scaling.
+using enum RowsMade::By;
 const Kernel<QuantizeRows> kRows[][kTypes] = {
-    {quantize_rows<Scaling::Block, Bf16>, quantize_rows<Scaling::Block, Fp16>,
-     quantize_rows<Scaling::Block, float>},
-    {quantize_rows<Scaling::Mxfp8, Bf16>, quantize_rows<Scaling::Mxfp8, Fp16>,
-     quantize_rows<Scaling::Mxfp8, float>}};
+    {quantize_rows<Scaling::Block, Nobody, Bf16>, quantize_rows<Scaling::Block, Nobody, Fp16>,
+     quantize_rows<Scaling::Block, Nobody, float>},
+    {quantize_rows<Scaling::Mxfp8, Nobody, Bf16>, quantize_rows<Scaling::Mxfp8, Nobody, Fp16>,
+     quantize_rows<Scaling::Mxfp8, Nobody, float>},
+    {quantize_rows<Scaling::Block, SwiGlu, Bf16>, quantize_rows<Scaling::Block, SwiGlu, Fp16>,
+     quantize_rows<Scaling::Block, SwiGlu, float>},
+    {quantize_rows<Scaling::Mxfp8, SwiGlu, Bf16>, quantize_rows<Scaling::Mxfp8, SwiGlu, Fp16>,
+     quantize_rows<Scaling::Mxfp8, SwiGlu, float>},
+    {quantize_rows<Scaling::Block, SwiGluGradient, Bf16>,
+     quantize_rows<Scaling::Block, SwiGluGradient, Fp16>,
+     quantize_rows<Scaling::Block, SwiGluGradient, float>},
+    {quantize_rows<Scaling::Mxfp8, SwiGluGradient, Bf16>,
+     quantize_rows<Scaling::Mxfp8, SwiGluGradient, Fp16>,
+     quantize_rows<Scaling::Mxfp8, SwiGluGradient, float>}};
 const Kernel<QuantizeWeights> kWeights[][kTypes] = {
     {quantize_weights<Scaling::Block, Bf16>, quantize_weights<Scaling::Block, Fp16>,
      quantize_weights<Scaling::Block, float>},
     {quantize_weights<Scaling::Mxfp8, Bf16>, quantize_weights<Scaling::Mxfp8, Fp16>,
      quantize_weights<Scaling::Mxfp8, float>}};
 
+// Blocks take turns, as many as there is room for.
 template <typename C>
 Launch<C> launch_tiles(const Kernel<C> (&kernels)[kTypes], const C& call, std::int64_t tiles) {
+  const auto limits = device_limits();
+  if (!limits) return {.asked = limits.error()};
+  const int at_once = call.type == DataType::Fp32 ? kBlocksAtOnce<float> : kBlocksAtOnce<Bf16>;
   return {.kernel = of_type(kernels, call.type),
-          .blocks = blocks_for(tiles),
+          .blocks = std::clamp<std::int64_t>(tiles, 1, at_once * limits->multiprocessors),
           .threads = kThreads,
           .shared_bytes = call.type == DataType::Fp32 ? shared_bytes<float> : shared_bytes<Bf16>};
 }
@@ -398,10 +419,11 @@ Launch<C> launch_tiles(const Kernel<C> (&kernels)[kTypes], const C& call, std::i
 Launch<QuantizeRows> launch_of(const QuantizeRows& call) {
   const std::int64_t tiles =
       run::depth_of(call.rows) / kSide * run::whole_blocks(call.columns, kSide);
-  return launch_tiles(kRows[static_cast<std::size_t>(call.scaling)], call, tiles);
+  const std::size_t made = static_cast<std::size_t>(call.made.by) * 2;
+  return launch_tiles(kRows[made + static_cast<std::size_t>(call.scaling)], call, tiles);
 }
 Kernels<QuantizeRows> kernels_of(std::type_identity<QuantizeRows>) {
-  return {kRows[0], 2 * kTypes};
+  return {kRows[0], std::size(kRows) * kTypes};
 }
 
 Launch<QuantizeWeights> launch_of(const QuantizeWeights& call) {

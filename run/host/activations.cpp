@@ -34,8 +34,7 @@ void compute(const SwiGluGradient& call) {
     const T* gate = static_cast<const T*>(call.x) + row * 2 * call.columns;
     const T* linear = gate + call.columns;
     const T* dy = static_cast<const T*>(call.dy) + row * call.columns;
-    T* dgate = static_cast<T*>(call.dx) + row * 2 * call.columns;
-    T* dlinear = dgate + call.columns;
+    T* const dx = call.dx == nullptr ? nullptr : static_cast<T*>(call.dx) + row * 2 * call.columns;
     const float probability = factor_of(call.probabilities, row);
     float dprobability = 0;
     for (std::int64_t i = 0; i < call.columns; ++i) {
@@ -46,8 +45,9 @@ void compute(const SwiGluGradient& call) {
       const float activated = a * s;
       const float slope = s * (1.0F + a * (1.0F - s));  // the derivative of silu
       dprobability += incoming * activated * b;
-      dgate[i] = round_to<T>(incoming * probability * b * slope);
-      dlinear[i] = round_to<T>(incoming * probability * activated);
+      if (dx == nullptr) continue;
+      dx[i] = round_to<T>(incoming * probability * b * slope);
+      dx[call.columns + i] = round_to<T>(incoming * probability * activated);
     }
     if (call.dprobabilities != nullptr) call.dprobabilities[row] = dprobability;
   }

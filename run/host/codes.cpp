@@ -1,12 +1,15 @@
 // Rows and weights as codes: the largest magnitude of a block, its scale, and a code for each
-// number.
+// number. Rows that are made as they are quantized are made first, all of them.
 
 #include "run/kernels/codes.h"
+#include "core/base/index.h"
 #include "run/host/parts.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
+#include <vector>
 
 namespace capo::run::host {
 
@@ -114,7 +117,18 @@ void compute(const QuantizeWeights& call) {
 }  // namespace
 
 void compute(const QuantizeRows& call) {
-  with_element(call.type, [&](auto element) { compute<decltype(element)>(call); });
+  with_element(call.type, [&](auto element) {
+    using T = decltype(element);
+    const bool is_made = call.made.by != RowsMade::By::Nobody;
+    std::vector<T> rows(is_made ? as_index(in_use(call.rows) * call.columns) : 0);
+    for_each_part(call, rows.data(), [&](const auto& part) {
+      if constexpr (std::is_same_v<decltype(part), const QuantizeRows&>) {
+        compute<T>(part);
+      } else {
+        compute(part);
+      }
+    });
+  });
 }
 
 void compute(const QuantizeWeights& call) {

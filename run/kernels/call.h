@@ -142,7 +142,7 @@ struct SwiGlu {
   void* y = nullptr;
 };
 
-/// dx may be x.
+/// dx may be x, and is null if only the probabilities' gradients are wanted.
 struct SwiGluGradient {
   DataType type = DataType::Bf16;
   Rows rows;
@@ -340,14 +340,28 @@ inline constexpr std::int64_t kGroupDepth = 128;
   return most * kGroupDepth;
 }
 
-/// x (rows, columns) as codes, for products that sum over its columns and for those that sum over
-/// its rows.
+/// Rows that are made as they are quantized, from x as SwiGlu or SwiGluGradient would, each number
+/// rounded to the type before anything else. It spares their tensor, and a pass over memory.
+struct RowsMade {
+  enum class By : std::uint8_t {
+    Nobody,          ///< x (rows, columns) is what is quantized
+    SwiGlu,          ///< y (rows, columns) of x (rows, 2 * columns)
+    SwiGluGradient,  ///< dx (rows, columns) of x (rows, columns) and dy (rows, columns / 2)
+  };
+  By by = By::Nobody;
+  const float* probabilities = nullptr;  ///< one a row; null: 1
+  const void* dy = nullptr;              ///< of a SwiGluGradient
+};
+
+/// Rows (rows, columns) as codes, for products that sum over their columns and for those that sum
+/// over the rows.
 struct QuantizeRows {
   Scaling scaling = Scaling::Block;
   DataType type = DataType::Bf16;
   Rows rows;
   std::int64_t columns = 0;
   const void* x = nullptr;
+  RowsMade made = {};
   Codes along_columns;  ///< codes (rows, columns); without codes not wanted, like the next one
   Codes along_rows;     ///< codes (columns, depth_of(rows))
 };
@@ -466,6 +480,33 @@ void for_each_part(GroupedProduct call, Visit visit) {
   call.epilogue = {};
   visit(call);
   for_each_of_epilogue(whole, visit);
+}
+
+/// Visits the call that writes to `rows` what a QuantizeRows would make itself, and then the one
+/// that quantizes what lies there.
+template <typename Visit>
+void for_each_part(QuantizeRows call, void* rows, Visit visit) {
+  const RowsMade made = call.made;
+  if (made.by == RowsMade::By::SwiGlu) {
+    visit(SwiGlu{.type = call.type,
+                 .rows = call.rows,
+                 .columns = call.columns,
+                 .x = call.x,
+                 .probabilities = made.probabilities,
+                 .y = rows});
+  }
+  if (made.by == RowsMade::By::SwiGluGradient) {
+    visit(SwiGluGradient{.type = call.type,
+                         .rows = call.rows,
+                         .columns = call.columns / 2,
+                         .x = call.x,
+                         .probabilities = made.probabilities,
+                         .dy = made.dy,
+                         .dx = rows});
+  }
+  if (made.by != RowsMade::By::Nobody) call.x = rows;
+  call.made = {};
+  visit(call);
 }
 
 }  // namespace capo::run

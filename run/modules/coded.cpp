@@ -44,6 +44,11 @@ Codes of_group(const Codes& w, const LayerShape& shape, std::int64_t count, std:
               group * bytes_of_scales(*shape.scaling, count, depth, width));
 }
 
+const void* row_of(const void* rows, const LayerShape& shape, std::int64_t columns,
+                   const RowPart& part) {
+  return static_cast<const std::byte*>(rows) + part.from * columns * bytes_of(shape.type);
+}
+
 // Calls visit(part, the depth that it begins at).
 template <typename Visit>
 void for_each_depth(const RowLaunches& rows, Visit visit) {
@@ -75,14 +80,19 @@ Codes coded_gradient(const LayerShape& shape, std::byte* at) {
   return take_along_rows(sections, shape, output_columns(shape));
 }
 
-void CodedLaunches::quantize(std::byte* x, std::int64_t columns, const Codes& along_columns,
+void CodedLaunches::quantize(const CodedRows& of, std::int64_t columns, const Codes& along_columns,
                              const Codes& along_rows) const {
+  const std::int64_t width = of.made.by == RowsMade::By::SwiGlu ? 2 * columns : columns;
   for_each_depth(rows_, [&](const RowPart& part, std::int64_t depth) {
+    RowsMade made = of.made;
+    if (made.probabilities != nullptr) made.probabilities += part.from;
+    if (made.dy != nullptr) made.dy = row_of(made.dy, shape_, columns / 2, part);
     launch_(QuantizeRows{.scaling = *shape_.scaling,
                          .type = shape_.type,
                          .rows = part.rows,
                          .columns = columns,
-                         .x = x + part.from * columns * bytes_of(shape_.type),
+                         .x = row_of(of.x, shape_, width, part),
+                         .made = made,
                          .along_columns = of_part(along_columns, shape_, columns, part),
                          .along_rows = of_depth(along_rows, shape_, columns, depth)});
   });

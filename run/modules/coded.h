@@ -7,7 +7,8 @@
 //   weight gradients   both codes along rows, of a group's own rows
 //
 // So nobody keeps x or dy as they were. Weights were quantized before the step, both ways. A
-// product's bias and SwiGLU are calls of their own behind it.
+// product's bias is a call of its own behind it. SwiGLU and its gradient are made by the call that
+// quantizes them, so that no tensor holds them.
 //
 // On a split path every group's rows are a tensor of their own, in a part of the same memory that
 // begins where its rows do, and its depths at a multiple of kGroupDepth.
@@ -34,6 +35,12 @@ namespace capo::run {
 /// in the memory of operands.
 [[nodiscard]] Codes coded_gradient(const LayerShape& shape, std::byte* at);
 
+/// Rows that are quantized: those of a tensor, or such as are made of them.
+struct CodedRows {
+  const std::byte* x = nullptr;
+  RowsMade made = {};
+};
+
 /// The sizes of a product's matrices.
 struct CodedSize {
   std::int64_t in = 0;
@@ -46,7 +53,7 @@ class CodedLaunches {
       : shape_(shape), rows_(shape, side, launch), launch_(launch) {}
 
   /// Codes that are null are not made.
-  void quantize(std::byte* x, std::int64_t columns, const Codes& along_columns,
+  void quantize(const CodedRows& of, std::int64_t columns, const Codes& along_columns,
                 const Codes& along_rows) const;
   void forward(const CodedSize& size, const Codes& x, const CodedWeight& w, std::byte* y,
                const Epilogue& epilogue) const;

@@ -2,12 +2,17 @@
 //
 // The kept memory has five sections, each aligned:
 //   x              codes along rows, for W
-//   middle         (tokens, 2 * ffn), the output of the first product; B turns it into its gradient
+//   middle         (tokens, 2 * ffn), the output of the first product; if its bias has a gradient,
+//                  B turns it into its own
 //   active         codes along rows of what the second product reads, for W
 //   middle_codes   codes along rows of the gradient of `middle`, from B to W
-//   room           while F runs: the norm's output or that of SwiGLU, and its codes along columns;
+//   room           while F runs: the norm's output, and codes along columns of what is multiplied;
 //                  while B runs: the gradient of SwiGLU's output, codes of each gradient along
 //                  columns, and those of a whole backward's dy along rows
+//
+// SwiGLU's output has no tensor, nor has its gradient unless a bias reads it: the calls that
+// quantize them make them. A probability's gradient is a sum over a whole row, and a call of its
+// own.
 
 #include "run/engine/engine.h"
 #include "run/modules/coded.h"
@@ -24,7 +29,7 @@ struct Kept {
   std::byte* middle = nullptr;
   Codes active;
   Codes middle_codes;
-  std::byte* rows = nullptr;  // (tokens, hidden or ffn)
+  std::byte* rows = nullptr;  // (tokens, hidden) of the norm, (tokens, ffn) of the gradient
   Codes hidden_codes;         // along columns, like the next two
   Codes active_codes;
   Codes wide_codes;
@@ -39,7 +44,8 @@ Kept kept(const LayerShape& shape, std::byte* begin) {
   keep.middle = sections.take(matrix_bytes(shape, 2 * shape.ffn));
   keep.active = take_along_rows(sections, shape, shape.ffn);
   keep.middle_codes = take_along_rows(sections, shape, 2 * shape.ffn);
-  keep.rows = sections.take(matrix_bytes(shape, std::max(shape.hidden, shape.ffn)));
+  const std::int64_t normed = has_norm(shape.kind) ? shape.hidden : 0;
+  keep.rows = sections.take(matrix_bytes(shape, std::max(normed, shape.ffn)));
   keep.dy = take_along_rows(sections, shape, shape.hidden);
   // One of these at a time.
   Sections of_hidden = sections;
@@ -68,13 +74,13 @@ void forward(const LayerShape& shape, const LayerPlaces& places, const LayerSide
   const Kept keep = kept(shape, places.activations);
   const CodedLaunches coded(shape, side, launch);
   if (has_norm(shape.kind)) launch_norm(shape, parameters, places.input, keep.rows, launch);
-  coded.quantize(has_norm(shape.kind) ? keep.rows : places.input, shape.hidden, keep.hidden_codes,
-                 keep.x);
-  Epilogue then = coded.rows().with_bias(parameters.first_bias);
-  then.gated = keep.rows;
-  then.probabilities = side.probabilities;
-  coded.forward(first_size(shape), keep.hidden_codes, parameters.first_codes, keep.middle, then);
-  coded.quantize(keep.rows, shape.ffn, keep.active_codes, keep.active);
+  coded.quantize({.x = has_norm(shape.kind) ? keep.rows : places.input}, shape.hidden,
+                 keep.hidden_codes, keep.x);
+  coded.forward(first_size(shape), keep.hidden_codes, parameters.first_codes, keep.middle,
+                coded.rows().with_bias(parameters.first_bias));
+  coded.quantize(
+      {.x = keep.middle, .made = {.by = RowsMade::By::SwiGlu, .probabilities = side.probabilities}},
+      shape.ffn, keep.active_codes, keep.active);
   coded.forward(second_size(shape), keep.active_codes, parameters.second_codes, places.output,
                 coded.rows().with_bias(parameters.second_bias));
 }
@@ -94,24 +100,35 @@ void weight_gradients(const LayerShape& shape, std::span<const WeightOperands> p
   }
 }
 
+// A bias sums the gradient of `middle` as numbers, which then have to be somewhere.
+void quantize_middle_gradient(const LayerShape& shape, const Kept& keep, const LayerSide& side,
+                              const Target& bias, const CodedLaunches& coded, const Sink& launch) {
+  if (bias.wanted || side.grad_probabilities != nullptr) {
+    launch(SwiGluGradient{.type = shape.type,
+                          .rows = coded.rows().all_rows(),
+                          .columns = shape.ffn,
+                          .x = keep.middle,
+                          .probabilities = side.probabilities,
+                          .dy = keep.rows,
+                          .dx = bias.wanted ? keep.middle : nullptr,
+                          .dprobabilities = side.grad_probabilities});
+  }
+  coded.rows().bias_gradient(bias, keep.middle, 2 * shape.ffn);
+  const RowsMade gradient{
+      .by = RowsMade::By::SwiGluGradient, .probabilities = side.probabilities, .dy = keep.rows};
+  coded.quantize({.x = keep.middle, .made = bias.wanted ? RowsMade{} : gradient}, 2 * shape.ffn,
+                 keep.wide_codes, keep.middle_codes);
+}
+
 void backward(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
               const LayerParameters& parameters, const LayerTargets& targets, const Sink& launch) {
   const Kept keep = kept(shape, places.activations);
   const CodedLaunches coded(shape, side, launch);
   coded.rows().bias_gradient(targets.second_bias, places.grad_output, shape.hidden);
   const Codes dy = places.operands == nullptr ? keep.dy : coded_gradient(shape, places.operands);
-  coded.quantize(places.grad_output, shape.hidden, keep.hidden_codes, dy);
+  coded.quantize({.x = places.grad_output}, shape.hidden, keep.hidden_codes, dy);
   coded.input_gradient(second_size(shape), keep.hidden_codes, parameters.second_codes, keep.rows);
-  launch(SwiGluGradient{.type = shape.type,
-                        .rows = coded.rows().all_rows(),
-                        .columns = shape.ffn,
-                        .x = keep.middle,
-                        .probabilities = side.probabilities,
-                        .dy = keep.rows,
-                        .dx = keep.middle,
-                        .dprobabilities = side.grad_probabilities});
-  coded.rows().bias_gradient(targets.first_bias, keep.middle, 2 * shape.ffn);
-  coded.quantize(keep.middle, 2 * shape.ffn, keep.wide_codes, keep.middle_codes);
+  quantize_middle_gradient(shape, keep, side, targets.first_bias, coded, launch);
   launch_weight_gradients(shape, keep, dy, targets, coded);
   if (!shape.needs_grad_input && !has_norm(shape.kind)) return;
   coded.input_gradient(first_size(shape), keep.wide_codes, parameters.first_codes,

@@ -51,8 +51,8 @@ void forward(const LayerShape& shape, const LayerPlaces& places, const LayerSide
   const Kept keep = kept(shape, places.activations);
   const CodedLaunches coded(shape, side, launch);
   if (has_norm(shape.kind)) launch_norm(shape, parameters, places.input, keep.normed, launch);
-  coded.quantize(has_norm(shape.kind) ? keep.normed : places.input, shape.hidden, keep.x_rows,
-                 keep.x);
+  coded.quantize({.x = has_norm(shape.kind) ? keep.normed : places.input}, shape.hidden,
+                 keep.x_rows, keep.x);
   coded.forward(size_of(shape), keep.x_rows, parameters.first_codes, places.output,
                 coded.rows().with_bias(parameters.first_bias));
 }
@@ -75,7 +75,7 @@ void backward(const LayerShape& shape, const LayerPlaces& places, const LayerSid
   }
   coded.rows().bias_gradient(targets.first_bias, places.grad_output, shape.ffn);
   const Codes dy = places.operands == nullptr ? keep.dy : coded_gradient(shape, places.operands);
-  coded.quantize(places.grad_output, shape.ffn, keep.dy_rows, dy);
+  coded.quantize({.x = places.grad_output}, shape.ffn, keep.dy_rows, dy);
   coded.weight_gradient(size_of(shape), dy, keep.x, targets.first);
   if (!shape.needs_grad_input && !has_norm(shape.kind)) return;
   coded.input_gradient(size_of(shape), keep.dy_rows, parameters.first_codes, places.grad_input);

@@ -88,6 +88,30 @@ TEST_F(Activations, SwiGluGradientAlsoInPlace) {
   }
 }
 
+// The rows' gradients may be wanted elsewhere: then nothing but the probabilities' is written.
+TEST_F(Activations, GradientsOfProbabilitiesAlone) {
+  for (const DataType type : kTypes) {
+    for (const std::int64_t columns : kColumns) {
+      Problem p(type, columns);
+      const auto call = [&](const Memory& m, void* dx) {
+        return run::SwiGluGradient{.type = type,
+                                   .rows = p.rows(m),
+                                   .columns = columns,
+                                   .x = m.at(p.x),
+                                   .probabilities = m.as<float>(p.probabilities),
+                                   .dy = m.at(p.dy),
+                                   .dx = dx,
+                                   .dprobabilities = m.as<float>(p.dprobabilities)};
+      };
+      p.twins.expect_same([&](const Memory& m) { return call(m, nullptr); },
+                          {first_of(p.dprobabilities, Problem::kUsed)});
+      p.twins.expect_same_as_parts(
+          [&](const Memory& m) { return call(m, nullptr); },
+          [&](const Memory& m) { return std::vector<run::Call>{call(m, m.at(p.dx))}; }, p.dx);
+    }
+  }
+}
+
 TEST_F(Activations, AReplayFollowsTheSizesOnTheDevice) {
   Problem p(DataType::Bf16, 64);
   const MakeCall make = [&](const Memory& m) {

@@ -109,6 +109,131 @@ TEST_F(CodesOnDevice, OfRowsInGroups) {
   }
 }
 
+// Of 0, of what is as large as to have a sigmoid of 1, and of what has one of 0: it is exact on
+// every engine then.
+Tensor with_exact_gates(DataType type, std::int64_t count, std::int64_t columns) {
+  constexpr std::array kGates{0.0, 24.0, 31.0, 40.0, -104.0, -200.0};
+  Tensor x = at_random(type, count * 2 * columns, 2);
+  std::mt19937 random(3);
+  for (std::int64_t i = 0; i < count * columns; ++i) {
+    x.set(i / columns * 2 * columns + i % columns, kGates[random() % kGates.size()]);
+  }
+  return x;
+}
+
+enum class Gates : std::uint8_t { Exact, Any };
+
+// Rows that are made as they are quantized. With gates that are exact, every byte has to be the
+// host's; with any, every byte that of the calls that write the rows and then quantize them.
+class RowsOfSwiGlu {
+ public:
+  RowsOfSwiGlu(const RowsShape& shape, Scaling scaling, DataType type, run::RowsMade::By by,
+               Gates gates)
+      : shape_(shape), scaling_(scaling), type_(type), by_(by) {
+    const bool is_gradient = by == run::RowsMade::By::SwiGluGradient;
+    const std::int64_t gated = is_gradient ? shape.columns / 2 : shape.columns;
+    const run::Rows all{.count = shape.count,
+                        .groups = std::ssize(shape.sizes),
+                        .sizes = shape.sizes.empty() ? nullptr : shape.sizes.data()};
+    const std::int64_t used = shape.sizes.empty() ? shape.count : sum_of(shape.sizes);
+    Tensor x = gates == Gates::Exact ? with_exact_gates(type, shape.count, gated)
+                                     : at_random(type, shape.count * 2 * gated, 1);
+    if (gates == Gates::Any) {
+      for (std::int64_t i = 0; i < x.count(); ++i) x.set(i, x.value(i) * 6);
+    }
+    Tensor dy = at_random(type, shape.count * gated, 4);
+    if (used < shape.count) {
+      x.spoil_from(used * 2 * gated);
+      dy.spoil_from(used * gated);
+    }
+    x_ = twins.add(x, shape.past);
+    dy_ = twins.add(dy, shape.past);
+    probabilities_ = twins.add(at_random(DataType::Fp32, shape.count, 5));
+    sizes_ = twins.add_numbers(shape.sizes);
+    written = twins.add(at_random(type, shape.count * shape.columns, 6));
+    along_columns_ = poisoned(twins, shape.count * shape.columns,
+                              run::bytes_of_scales(scaling, shape.count, shape.columns));
+    along_rows_ = poisoned(twins, shape.columns * run::depth_of(all),
+                           run::bytes_of_scales(scaling, shape.columns, run::depth_of(all)));
+  }
+  [[nodiscard]] QuantizeRows call(const Memory& m, bool is_scaled) const {
+    const bool is_gradient = by_ == run::RowsMade::By::SwiGluGradient;
+    return {.scaling = scaling_,
+            .type = type_,
+            .rows = {.count = shape_.count,
+                     .groups = std::max<std::int64_t>(std::ssize(shape_.sizes), 1),
+                     .sizes = shape_.sizes.empty() ? nullptr : m.as<std::int64_t>(sizes_)},
+            .columns = shape_.columns,
+            .x = m.at(x_),
+            .made = {.by = by_,
+                     .probabilities = is_scaled ? m.as<float>(probabilities_) : nullptr,
+                     .dy = is_gradient ? m.at(dy_) : nullptr},
+            .along_columns = along_columns_.in(m),
+            .along_rows = along_rows_.in(m)};
+  }
+
+  Twins twins;
+  Slot written;  ///< where the parts write the rows
+
+ private:
+  RowsShape shape_;
+  Scaling scaling_;
+  DataType type_;
+  run::RowsMade::By by_;
+  Slot x_, dy_, probabilities_, sizes_;
+  CodesSlot along_columns_, along_rows_;
+};
+
+void check_made_rows(const RowsShape& shape, Scaling scaling, DataType type) {
+  for (const auto by : {run::RowsMade::By::SwiGlu, run::RowsMade::By::SwiGluGradient}) {
+    for (const bool is_scaled : {true, false}) {
+      SCOPED_TRACE("columns " + std::to_string(shape.columns) + ", scaling " +
+                   std::to_string(static_cast<int>(scaling)) + ", by " +
+                   std::to_string(static_cast<int>(by)) + ", scaled " + std::to_string(is_scaled) +
+                   ", " + std::string(name_of(type)));
+      RowsOfSwiGlu exact(shape, scaling, type, by, Gates::Exact);
+      exact.twins.expect_same([&](const Memory& m) { return exact.call(m, is_scaled); }, {});
+      RowsOfSwiGlu any(shape, scaling, type, by, Gates::Any);
+      any.twins.expect_same_as_parts([&](const Memory& m) { return any.call(m, is_scaled); },
+                                     [&](const Memory& m) {
+                                       std::vector<run::Call> parts;
+                                       run::for_each_part(
+                                           any.call(m, is_scaled), m.at(any.written),
+                                           [&](const auto& part) { parts.emplace_back(part); });
+                                       return parts;
+                                     },
+                                     any.written);
+    }
+  }
+}
+
+TEST_F(CodesOnDevice, OfRowsThatAreSwiGluOfOthers) {
+  for (const DataType type : kTypes) {
+    for (const Scaling scaling : kScalings) {
+      for (const RowsShape& shape :
+           {RowsShape{.sizes = {130, 0, 1, 256, 40}, .count = 440, .columns = 150},
+            RowsShape{.sizes = {130, 0, 1, 256, 40}, .count = 440, .columns = 272},
+            RowsShape{.sizes = {5, 0, 9, 2}, .count = 21, .columns = 18, .past = 4},
+            RowsShape{.sizes = {200, 0, 57}, .count = 300, .columns = 512},
+            RowsShape{.sizes = {}, .count = 200, .columns = 64},
+            RowsShape{.sizes = {0, 0}, .count = 8, .columns = 16}}) {
+        check_made_rows(shape, scaling, type);
+      }
+    }
+  }
+}
+
+// Every block takes several tiles, and loads one while it still quantizes that before.
+TEST_F(CodesOnDevice, OfMoreTilesThanBlocks) {
+  const RowsShape shape{.sizes = {700, 0, 1, 1200}, .count = 2000, .columns = 4096};
+  for (const Scaling scaling : kScalings) {
+    check_made_rows(shape, scaling, DataType::Bf16);
+    Tensor x = at_random(DataType::Bf16, shape.count * shape.columns, 1);
+    x.spoil_from(sum_of(shape.sizes) * shape.columns);
+    check_rows(shape, scaling, x);
+  }
+}
+
 TEST_F(CodesOnDevice, OfWeights) {
   for (const DataType type : kTypes) {
     for (const Scaling scaling : kScalings) {

@@ -188,6 +188,21 @@ class Twins {
     EXPECT_EQ(in_parts, replayed) << "its parts leave something else";
   }
 
+  /// A call leaves what others leave, one behind the other, but for a tensor that only they write.
+  void expect_same_as_parts(const MakeCall& make,
+                            const std::function<std::vector<run::Call>(const Memory&)>& parts,
+                            const Slot& theirs) {
+    const Bytes got = launched(make);
+    Bytes expected = after([&] {
+      for (const run::Call& part : parts(device())) require(launch(part, stream_.get()));
+    });
+    std::memcpy(expected.data() + theirs.offset, image_.data() + theirs.offset,
+                static_cast<std::size_t>(theirs.count * theirs.element_bytes()));
+    std::size_t at = 0;
+    while (at < got.size() && got[at] == expected[at]) ++at;
+    EXPECT_EQ(at, got.size()) << "the first byte that differs from what parts leave";
+  }
+
   /// Only replays what was captured, and compares with a call that is made now.
   void expect_same_replayed(const Capture& capture, const MakeCall& make,
                             const std::vector<Part>& written) {

@@ -73,8 +73,12 @@ class TakenApart {
   }
   void operator()(const QuantizeRows& call) {
     rows(call.rows);
-    numbers({static_cast<std::int64_t>(call.scaling), call.columns});
-    read(call.x, matrix(call, call.columns));
+    numbers({static_cast<std::int64_t>(call.scaling), call.columns,
+             static_cast<std::int64_t>(call.made.by)});
+    read(call.x,
+         matrix(call, call.made.by == RowsMade::By::SwiGlu ? 2 * call.columns : call.columns));
+    read(call.made.probabilities, call.rows.count * 4);
+    read(call.made.dy, matrix(call, call.columns / 2));
     of_codes(call.scaling, call.along_columns, call.rows.count, call.columns, 1, Touch::Write);
     of_codes(call.scaling, call.along_rows, call.columns, depth_of(call.rows), 1, Touch::Write);
   }

@@ -146,6 +146,16 @@ TEST(HostActivations, AnUnwantedGradientOfProbabilitiesIsLeftOut) {
   expect_near(p.dx, before.dx, expected_dx(before));
 }
 
+TEST(HostActivations, UnwantedGradientsOfRowsAreLeftOut) {
+  Problem p(DataType::Fp32, Probabilities::Given);
+  const Problem before = p;
+  SwiGluGradient call = p.gradient();
+  call.dx = nullptr;
+  execute(call);
+  EXPECT_EQ(p.dx.bytes(), before.dx.bytes());
+  expect_near(p.dprobabilities, before.dprobabilities, expected_dprobabilities(before));
+}
+
 TEST(HostActivations, NullSizesAreAllRows) {
   Problem p(DataType::Fp32, Probabilities::None);
   p.y.spoil_from(0);

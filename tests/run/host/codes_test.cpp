@@ -183,6 +183,100 @@ TEST_P(CodesOf, WeightsFollowFromTheirBlocksBothWays) {
         [](const Tensor& of, auto v, auto k) { return static_cast<float>(of.value(k * kIn + v)); });
 }
 
+// Rows of a SwiGlu or of its gradient, and memory for their codes.
+struct MadeRows {
+  MadeRows(Scaling scaling, DataType type, RowsMade::By by, std::int64_t the_columns)
+      : is_gated(by == RowsMade::By::SwiGlu),
+        columns(the_columns),
+        rows{.count = 440, .groups = std::ssize(kSizes), .sizes = kSizes.data()},
+        x(at_random(type, rows.count * columns * (is_gated ? 2 : 1), 1)),
+        dy(at_random(type, rows.count * columns / 2, 2)),
+        probabilities(at_random(DataType::Fp32, rows.count, 3)),
+        call{.scaling = scaling,
+             .type = type,
+             .rows = rows,
+             .columns = columns,
+             .x = x.data(),
+             .made = {.by = by,
+                      .probabilities = static_cast<const float*>(probabilities.data()),
+                      .dy = is_gated ? nullptr : dy.data()}} {
+    // Gates of all sizes, and rows behind those in use that nobody may read.
+    for (std::int64_t i = 0; i < x.count(); ++i) x.set(i, x.value(i) * 6);
+    const std::int64_t used = std::reduce(kSizes.begin(), kSizes.end());
+    x.spoil_from(used * columns * (is_gated ? 2 : 1));
+    dy.spoil_from(used * columns / 2);
+  }
+  /// The rows, as a call of its own writes them.
+  [[nodiscard]] Tensor written() {
+    Tensor made(call.type, Values(as_index(rows.count * columns), 0.0));
+    if (is_gated) {
+      execute(SwiGlu{.type = call.type,
+                     .rows = rows,
+                     .columns = columns,
+                     .x = x.data(),
+                     .probabilities = call.made.probabilities,
+                     .y = made.data()});
+    } else {
+      execute(SwiGluGradient{.type = call.type,
+                             .rows = rows,
+                             .columns = columns / 2,
+                             .x = x.data(),
+                             .probabilities = call.made.probabilities,
+                             .dy = dy.data(),
+                             .dx = made.data()});
+    }
+    return made;
+  }
+
+  bool is_gated;
+  std::int64_t columns;
+  Rows rows;
+  Tensor x;
+  Tensor dy;
+  Tensor probabilities;
+  QuantizeRows call;
+};
+
+struct CodesBothWays {
+  explicit CodesBothWays(QuantizeRows call)
+      : along_columns(call.rows.count * call.columns,
+                      bytes_of_scales(call.scaling, call.rows.count, call.columns)),
+        along_rows(call.columns * depth_of(call.rows),
+                   bytes_of_scales(call.scaling, call.columns, depth_of(call.rows))) {
+    call.along_columns = along_columns.view();
+    call.along_rows = along_rows.view();
+    execute(call);
+  }
+  CodesHere along_columns;
+  CodesHere along_rows;
+};
+bool are_same(const CodesHere& a, const CodesHere& b) {
+  return a.of_codes == b.of_codes && a.of_scales == b.of_scales;
+}
+
+TEST_P(CodesOf, RowsThatAreMadeAreThoseThatCallsOfTheirOwnWrite) {
+  const auto [scaling, type] = GetParam();
+  for (const RowsMade::By by : {RowsMade::By::SwiGlu, RowsMade::By::SwiGluGradient}) {
+    for (const bool has_probabilities : {true, false}) {
+      MadeRows made(scaling, type, by, 150);
+      const Tensor of_others = made.written();
+      if (!has_probabilities) made.call.made.probabilities = nullptr;
+      const Tensor rows = made.written();
+      QuantizeRows plain = made.call;
+      plain.made = {};
+      plain.x = rows.data();
+      const CodesBothWays is(made.call);
+      const CodesBothWays should(plain);
+      EXPECT_TRUE(are_same(is.along_columns, should.along_columns));
+      EXPECT_TRUE(are_same(is.along_rows, should.along_rows));
+      plain.x = of_others.data();
+      const CodesBothWays other(plain);
+      EXPECT_EQ(are_same(is.along_columns, other.along_columns), has_probabilities);
+      EXPECT_EQ(are_same(is.along_rows, other.along_rows), has_probabilities);
+    }
+  }
+}
+
 // All three products, of operands that end in the middle of blocks.
 TEST_P(CodesOf, ProductsAreThoseOfTheNumbersThatCodesStandFor) {
   const auto [scaling, type] = GetParam();

@@ -189,6 +189,55 @@ TEST(RecipeRuns, WeightsOfAnotherGroupAreSeen) {
                                      });
 }
 
+TEST(RecipeRuns, SwiGluWithoutItsProbabilitiesIsSeen) {
+  expect_coded_beyond<QuantizeRows>(ModuleKind::GroupedMlp, Recipe::Block, "fc2 weight",
+                                    [](QuantizeRows& call) {
+                                      if (call.made.by != RowsMade::By::SwiGlu) return;
+                                      call.made.probabilities = nullptr;
+                                    });
+}
+
+TEST(RecipeRuns, AGradientOfSwiGluWithoutItsProbabilitiesIsSeen) {
+  expect_coded_beyond<QuantizeRows>(ModuleKind::GroupedMlp, Recipe::Mxfp8, "weight",
+                                    [](QuantizeRows& call) {
+                                      if (call.made.by != RowsMade::By::SwiGluGradient) return;
+                                      call.made.probabilities = nullptr;
+                                    });
+}
+
+// Rows that are quantized as they lie, where their SwiGLU is asked for.
+TEST(RecipeRuns, GatesInPlaceOfSwiGluAreSeen) {
+  expect_coded_beyond<QuantizeRows>(ModuleKind::LayerNormMlp, Recipe::Block, "fc2 weight",
+                                    [](QuantizeRows& call) {
+                                      if (call.made.by == RowsMade::By::SwiGlu) call.made = {};
+                                    });
+}
+
+// The gradient of a bias sums numbers and not codes: it is the one reader of their tensor.
+TEST(RecipeRuns, SwiGluHasNoTensorUnlessABiasReadsIt) {
+  for (const bool bias : {false, true}) {
+    Module module = coded(ModuleKind::GroupedMlp, Recipe::Block);
+    module.flags.bias = bias;
+    LabelledEngine engine(test_engine());
+    expect_coded_right(
+        report_on(engine, verified(typed("[1, -1]"), every_layer(module)), {.replays = 1}));
+    std::size_t made = 0;
+    std::size_t written = 0;
+    for (GraphId graph = 0; graph < 2; ++graph) {
+      for (const CapturedLaunch& launched : engine.launches(graph)) {
+        EXPECT_FALSE(std::holds_alternative<SwiGlu>(launched.call)) << launched.label;
+        if (const auto* rows = std::get_if<QuantizeRows>(&launched.call)) {
+          made += rows->made.by != RowsMade::By::Nobody ? 1U : 0U;
+        }
+        const auto* gradient = std::get_if<SwiGluGradient>(&launched.call);
+        written += gradient != nullptr && gradient->dx != nullptr ? 1U : 0U;
+      }
+    }
+    EXPECT_EQ(made, bias ? 1U : 2U);
+    EXPECT_EQ(written, bias ? 1U : 0U);
+  }
+}
+
 // --- what is refused -----------------------------------------------------------------------------
 
 TEST(RecipeRuns, ASampleOfFloat64IsRefused) {
