@@ -34,12 +34,12 @@ using run::QuantizeWeights;
 using run::RowsMade;
 using run::Scaling;
 
-constexpr int kCodeStep = kSide + 16;
-static_assert(kSide == run::kGroupDepth);
+constexpr int kCodeStep = kTileSide + 16;
+static_assert(kTileSide == run::kGroupDepth);
 
-constexpr int kCodeBytes = kSide * kCodeStep;
+constexpr int kCodeBytes = kTileSide * kCodeStep;
 template <typename T>
-constexpr int kTileBytes = kSide* kSide* static_cast<int>(sizeof(T));
+constexpr int kTileBytes = kTileSide* kTileSide* static_cast<int>(sizeof(T));
 template <typename T>
 constexpr int shared_bytes = kTileBytes<T> + kCodeBytes;
 /// Blocks that a multiprocessor has registers and memory for.
@@ -75,11 +75,11 @@ __device__ float largest_of_lanes(float largest) {
 
 // The largest magnitude in the tile; for a whole block.
 template <typename T>
-__device__ float largest_of_tile(const Strips<T>& strips) {
-  __shared__ float of_warps[kThreads / 32];
+__device__ float largest_of_tile(const TileStrips<T>& strips) {
+  __shared__ float of_warps[kTileThreads / 32];
   float largest = 0;
 #pragma unroll
-  for (const Strip<T>& row : strips.rows) largest = fmaxf(largest, largest_of(row.numbers()));
+  for (const RowStrip<T>& row : strips.rows) largest = fmaxf(largest, largest_of(row.numbers()));
   largest = largest_of_lanes<32>(largest);
   __syncthreads();  // somebody may still be reading those of the tile before
   if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = largest;
@@ -104,7 +104,7 @@ __device__ void store_codes(std::uint8_t* to, const Word& codes, int there) {
 // Quantizes the rows of a tile. A scale that is given is that of the whole tile, and is written
 // elsewhere.
 template <Scaling kScaling, typename T>
-__device__ void quantize_rows_of(const Destination& to, const Strips<T>& strips,
+__device__ void quantize_rows_of(const Destination& to, const TileStrips<T>& strips,
                                  const unsigned* of_tile) {
   constexpr int kDeep = static_cast<int>(run::block_depth(kScaling));
   const int column = column_of_thread();
@@ -135,11 +135,11 @@ __device__ void quantize_rows_of(const Destination& to, const Strips<T>& strips,
 // Puts the numbers into shared memory; for a whole block, which has read the columns of the tile
 // before, but may still be writing their codes.
 template <typename T>
-__device__ void share(const Strips<T>& strips, T* tile) {
+__device__ void share(const TileStrips<T>& strips, T* tile) {
 #pragma unroll
   for (int i = 0; i < kStrips; ++i) {
     const int row = first_row_of_thread() + i * kRowsAtOnce;
-    *reinterpret_cast<Strip<T>*>(tile + row * kSide + column_of_thread()) = strips.rows[i];
+    *reinterpret_cast<RowStrip<T>*>(tile + row * kTileSide + column_of_thread()) = strips.rows[i];
   }
   __syncthreads();
 }
@@ -159,14 +159,14 @@ template <Scaling kScaling, typename T>
 __device__ void quantize_columns_of(const Destination& to, const T* tile, std::uint8_t* codes,
                                     const unsigned* of_tile) {
   constexpr int kRows = 32;
-  constexpr int kQuarters = kSide / kRows;
-  __shared__ float largest_of_quarters[kQuarters][kSide];
-  const auto column = static_cast<int>(threadIdx.x) % (kSide / 2) * 2;
-  const auto quarter = static_cast<int>(threadIdx.x) / (kSide / 2);
+  constexpr int kQuarters = kTileSide / kRows;
+  __shared__ float largest_of_quarters[kQuarters][kTileSide];
+  const auto column = static_cast<int>(threadIdx.x) % (kTileSide / 2) * 2;
+  const auto quarter = static_cast<int>(threadIdx.x) / (kTileSide / 2);
   // Two neighbours of a row; they are read twice, which takes fewer registers than to hold them.
   const auto both_at = [&](int row) {
     alignas(2 * sizeof(T)) T both[2];
-    memcpy(both, tile + (quarter * kRows + row) * kSide + column, sizeof both);
+    memcpy(both, tile + (quarter * kRows + row) * kTileSide + column, sizeof both);
     return make_float2(to_float(both[0]), to_float(both[1]));
   };
   float largest[2] = {0, 0};
@@ -213,9 +213,10 @@ __device__ void quantize_columns_of(const Destination& to, const T* tile, std::u
                            two_e4m3_of(four[2].y * second_up, four[3].y * second_up) << 16;
   }
   __syncthreads();
-  for (auto at = static_cast<int>(threadIdx.x); at < kSide * kSide / 16; at += kThreads) {
-    const int vector = at / (kSide / 16);
-    const int k = at % (kSide / 16) * 16;
+  for (auto at = static_cast<int>(threadIdx.x); at < kTileSide * kTileSide / 16;
+       at += kTileThreads) {
+    const int vector = at / (kTileSide / 16);
+    const int k = at % (kTileSide / 16) * 16;
     if (vector >= to.count) continue;
     store_codes(to.codes + vector * to.step + k,
                 *reinterpret_cast<const uint4*>(codes + vector * kCodeStep + k), to.depth - k);
@@ -227,7 +228,7 @@ struct BlockGroups : RowGroups {
 };
 
 // A tile of rows, and the blocks of 128 rows of all groups before it.
-struct TileOfRows : Tile {
+struct TileOfRows : TilePlace {
   int block = 0;
 };
 
@@ -250,12 +251,12 @@ __device__ auto source_of(const QuantizeRows& call) {
 // of the same numbers: their tiles follow one another, so that the second finds them in the cache.
 template <RowsMade::By kBy>
 __device__ int in_turn(int at, int across, int columns) {
-  if (kBy != RowsMade::By::SwiGluGradient || columns % (2 * kSide) != 0) return at;
+  if (kBy != RowsMade::By::SwiGluGradient || columns % (2 * kTileSide) != 0) return at;
   return at % 2 * (across / 2) + at / 2;
 }
 
 template <Scaling kScaling, RowsMade::By kBy, typename T>
-__global__ void __launch_bounds__(kThreads, kBlocksAtOnce<T>)
+__global__ void __launch_bounds__(kTileThreads, kBlocksAtOnce<T>)
     quantize_rows(const QuantizeRows call) {
   extern __shared__ __align__(16) std::uint8_t memory[];
   __shared__ BlockGroups groups;
@@ -265,28 +266,28 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce<T>)
   if (threadIdx.x < 32) {
     write_sums(count, groups.first_row, [&](int group) { return size_of(call.rows, group); });
     write_sums(count, groups.first_block,
-               [&](int group) { return (size_of(call.rows, group) + kSide - 1) / kSide; });
+               [&](int group) { return (size_of(call.rows, group) + kTileSide - 1) / kTileSide; });
   }
   __syncthreads();
   constexpr int kDeep = static_cast<int>(run::block_depth(kScaling));
   const auto columns = static_cast<int>(call.columns);
   const std::int64_t depth = run::depth_of(call.rows);
-  const int across = (columns + kSide - 1) / kSide;
+  const int across = (columns + kTileSide - 1) / kTileSide;
   const int tiles = groups.first_block[count] * across;
   int group = 0;
   const auto tile_of = [&](int at) {
     TileOfRows tile;
     tile.block = at / across;
     while (tile.block >= groups.first_block[group + 1]) ++group;
-    tile.row = groups.first_row[group] + (tile.block - groups.first_block[group]) * kSide;
-    tile.column = in_turn<kBy>(at % across, across, columns) * kSide;
-    tile.rows = min(kSide, groups.first_row[group + 1] - static_cast<int>(tile.row));
-    tile.columns = min(kSide, columns - tile.column);
+    tile.row = groups.first_row[group] + (tile.block - groups.first_block[group]) * kTileSide;
+    tile.column = in_turn<kBy>(at % across, across, columns) * kTileSide;
+    tile.rows = min(kTileSide, groups.first_row[group + 1] - static_cast<int>(tile.row));
+    tile.columns = min(kTileSide, columns - tile.column);
     return tile;
   };
   const auto source = source_of<kBy, T>(call);
   TileOfRows tile;
-  Strips<T> strips;
+  TileStrips<T> strips;
   bool has_tile = false;
   for (auto at = static_cast<int>(blockIdx.x); has_tile || at < tiles;
        at += static_cast<int>(gridDim.x)) {
@@ -310,11 +311,11 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce<T>)
       strips = strips_of<T>(source, tile);
     }
     if (has_columns) {
-      const std::int64_t from = std::int64_t{before.block} * kSide;
+      const std::int64_t from = std::int64_t{before.block} * kTileSide;
       const Destination to{.codes = call.along_rows.codes + before.column * depth + from,
                            .step = depth,
                            .count = before.columns,
-                           .depth = kSide,
+                           .depth = kTileSide,
                            .scales = call.along_rows.scales,
                            .first_scale = from / kDeep * call.columns + before.column,
                            .scale_step = call.columns};
@@ -333,32 +334,32 @@ __device__ Destination of_weights(const run::Codes& to, std::int64_t group, int 
   const std::int64_t first = group * across * run::whole_blocks(depth, kDeep);
   return {.codes = to.codes + (group * count + vector) * depth + k,
           .step = depth,
-          .count = min(kSide, count - vector),
-          .depth = min(kSide, depth - k),
+          .count = min(kTileSide, count - vector),
+          .depth = min(kTileSide, depth - k),
           .scales = to.scales,
           .first_scale = first + k / kDeep * across + vector / kWide,
           .scale_step = across};
 }
 
 template <Scaling kScaling, typename T>
-__global__ void __launch_bounds__(kThreads, kBlocksAtOnce<T>)
+__global__ void __launch_bounds__(kTileThreads, kBlocksAtOnce<T>)
     quantize_weights(const QuantizeWeights call) {
   extern __shared__ __align__(16) std::uint8_t memory[];
   auto* const tile = reinterpret_cast<T*>(memory);
   std::uint8_t* const codes = memory + shared_bytes<T> - kCodeBytes;
   const auto in = static_cast<int>(call.in);
   const auto out = static_cast<int>(call.out);
-  const int across = (in + kSide - 1) / kSide;
-  const std::int64_t in_group = std::int64_t{(out + kSide - 1) / kSide} * across;
+  const int across = (in + kTileSide - 1) / kTileSide;
+  const std::int64_t in_group = std::int64_t{(out + kTileSide - 1) / kTileSide} * across;
   for (std::int64_t at = blockIdx.x; at < call.groups * in_group; at += gridDim.x) {
     const std::int64_t group = at / in_group;
-    const auto row = static_cast<int>(at % in_group / across) * kSide;
-    const auto column = static_cast<int>(at % across) * kSide;
+    const auto row = static_cast<int>(at % in_group / across) * kTileSide;
+    const auto column = static_cast<int>(at % across) * kTileSide;
     const PlainRows<T> w{.x = static_cast<const T*>(call.w[group]), .columns = call.in};
-    const Strips<T> strips = strips_of<T>(w, Tile{.row = row,
-                                                  .column = column,
-                                                  .rows = min(kSide, out - row),
-                                                  .columns = min(kSide, in - column)});
+    const TileStrips<T> strips = strips_of<T>(w, TilePlace{.row = row,
+                                                           .column = column,
+                                                           .rows = min(kTileSide, out - row),
+                                                           .columns = min(kTileSide, in - column)});
     constexpr bool kShares = kScaling == Scaling::Block;
     const unsigned down = kShares ? down_of<kScaling>(largest_of_tile(strips)) : 0;
     const unsigned* const of_tile = kShares ? &down : nullptr;
@@ -410,7 +411,7 @@ Launch<C> launch_tiles(const Kernel<C> (&kernels)[kTypes], const C& call, std::i
   const int at_once = call.type == DataType::Fp32 ? kBlocksAtOnce<float> : kBlocksAtOnce<Bf16>;
   return {.kernel = of_type(kernels, call.type),
           .blocks = std::clamp<std::int64_t>(tiles, 1, at_once * limits->multiprocessors),
-          .threads = kThreads,
+          .threads = kTileThreads,
           .shared_bytes = call.type == DataType::Fp32 ? shared_bytes<float> : shared_bytes<Bf16>};
 }
 
@@ -418,7 +419,7 @@ Launch<C> launch_tiles(const Kernel<C> (&kernels)[kTypes], const C& call, std::i
 
 Launch<QuantizeRows> launch_of(const QuantizeRows& call) {
   const std::int64_t tiles =
-      run::depth_of(call.rows) / kSide * run::whole_blocks(call.columns, kSide);
+      run::depth_of(call.rows) / kTileSide * run::whole_blocks(call.columns, kTileSide);
   const std::size_t made = static_cast<std::size_t>(call.made.by) * 2;
   return launch_tiles(kRows[made + static_cast<std::size_t>(call.scaling)], call, tiles);
 }
@@ -428,7 +429,7 @@ Kernels<QuantizeRows> kernels_of(std::type_identity<QuantizeRows>) {
 
 Launch<QuantizeWeights> launch_of(const QuantizeWeights& call) {
   const std::int64_t tiles =
-      call.groups * run::whole_blocks(call.in, kSide) * run::whole_blocks(call.out, kSide);
+      call.groups * run::whole_blocks(call.in, kTileSide) * run::whole_blocks(call.out, kTileSide);
   return launch_tiles(kWeights[static_cast<std::size_t>(call.scaling)], call, tiles);
 }
 Kernels<QuantizeWeights> kernels_of(std::type_identity<QuantizeWeights>) {

@@ -17,16 +17,16 @@
 
 namespace capo::gpu {
 
-inline constexpr int kSide = 128;
-inline constexpr int kThreads = 256;
+inline constexpr int kTileSide = 128;
+inline constexpr int kTileThreads = 256;
 inline constexpr int kStrips = 8;
-inline constexpr int kThreadsOfRow = kSide / 8;
-inline constexpr int kRowsAtOnce = kThreads / kThreadsOfRow;
+inline constexpr int kThreadsOfRow = kTileSide / 8;
+inline constexpr int kRowsAtOnce = kTileThreads / kThreadsOfRow;
 
 /// Eight neighbours. They are held as they lie, since each number in a register of its own would be
 /// too many.
 template <typename T>
-struct Strip {
+struct RowStrip {
   uint4 words[sizeof(T) / 2];
 
   [[nodiscard]] __device__ Eight numbers() const {
@@ -39,27 +39,27 @@ struct Strip {
   }
 };
 template <typename T>
-struct Strips {
-  Strip<T> rows[kStrips];
+struct TileStrips {
+  RowStrip<T> rows[kStrips];
 };
 
 template <typename T>
-__device__ Strip<T> strip_of(const Eight& eight) {
+__device__ RowStrip<T> strip_of(const Eight& eight) {
   T at[8];
 #pragma unroll
   for (int i = 0; i < 8; ++i) at[i] = round_to<T>(eight.at[i]);
-  Strip<T> strip;
+  RowStrip<T> strip;
   memcpy(strip.words, at, sizeof at);
   return strip;
 }
 
 /// Those that number(i) gives, as they lie.
 template <typename T, typename Number>
-__device__ Strip<T> strip_of_each(Number number) {
+__device__ RowStrip<T> strip_of_each(Number number) {
   T at[8];
 #pragma unroll
   for (int i = 0; i < 8; ++i) at[i] = number(i);
-  Strip<T> strip;
+  RowStrip<T> strip;
   memcpy(strip.words, at, sizeof at);
   return strip;
 }
@@ -73,19 +73,19 @@ __device__ inline int column_of_thread() {
 
 /// Eight neighbours, all there or none.
 template <typename T>
-__device__ Strip<T> load_strip(const T* from, bool is_there) {
-  Strip<T> strip{};
-  if (is_there) strip = *reinterpret_cast<const Strip<T>*>(from);
+__device__ RowStrip<T> load_strip(const T* from, bool is_there) {
+  RowStrip<T> strip{};
+  if (is_there) strip = *reinterpret_cast<const RowStrip<T>*>(from);
   return strip;
 }
 /// So many of eight neighbours, one by one.
 template <typename T>
-__device__ Strip<T> load_some(const T* from, int there) {
+__device__ RowStrip<T> load_some(const T* from, int there) {
   return strip_of_each<T>([&](int i) { return i < there ? from[i] : round_to<T>(0.0F); });
 }
 
 /// A tile's first row and column, and how many of each are there.
-struct Tile {
+struct TilePlace {
   std::int64_t row = 0;
   int column = 0;
   int rows = 0;
@@ -100,7 +100,7 @@ struct Tile {
 template <typename T>
 struct PlainRows {
   static constexpr int kAtOnce = kStrips;
-  using Raw = Strip<T>;
+  using Raw = RowStrip<T>;
 
   const T* x;
   std::int64_t columns;
@@ -112,7 +112,7 @@ struct PlainRows {
     return kWell ? load_strip(from, there > 0) : load_some(from, there);
   }
   template <bool kWell>
-  [[nodiscard]] __device__ Strip<T> made(const Raw& raw, int) const {
+  [[nodiscard]] __device__ RowStrip<T> made(const Raw& raw, int) const {
     return raw;
   }
 };
@@ -122,8 +122,8 @@ template <typename T>
 struct GatedRows {
   static constexpr int kAtOnce = 4;
   struct Raw {
-    Strip<T> gate;
-    Strip<T> linear;
+    RowStrip<T> gate;
+    RowStrip<T> linear;
     float probability;
   };
 
@@ -141,7 +141,7 @@ struct GatedRows {
             .probability = there > 0 ? factor_of(probabilities, row) : 1.0F};
   }
   template <bool kWell>
-  [[nodiscard]] __device__ Strip<T> made(const Raw& raw, int) const {
+  [[nodiscard]] __device__ RowStrip<T> made(const Raw& raw, int) const {
     return strip_of<T>(swiglu<T>(raw.gate.numbers(), raw.linear.numbers(), raw.probability));
   }
 };
@@ -151,9 +151,9 @@ template <typename T>
 struct GatedGradientRows {
   static constexpr int kAtOnce = 2;
   struct Raw {
-    Strip<T> gate;
-    Strip<T> linear;
-    Strip<T> incoming;
+    RowStrip<T> gate;
+    RowStrip<T> linear;
+    RowStrip<T> incoming;
     float probability;
   };
 
@@ -190,7 +190,7 @@ struct GatedGradientRows {
             .probability = probability};
   }
   template <bool kWell>
-  [[nodiscard]] __device__ Strip<T> made(const Raw& raw, int column) const {
+  [[nodiscard]] __device__ RowStrip<T> made(const Raw& raw, int column) const {
     const Eight gate = raw.gate.numbers();
     const Eight linear = raw.linear.numbers();
     const Eight incoming = raw.incoming.numbers();
@@ -207,10 +207,10 @@ struct GatedGradientRows {
 };
 
 template <bool kWell, typename T, typename Source>
-__device__ Strips<T> make_strips(const Source& source, const Tile& tile) {
+__device__ TileStrips<T> make_strips(const Source& source, const TilePlace& tile) {
   constexpr int kAtOnce = kWell ? Source::kAtOnce : 1;
   const int column = column_of_thread();
-  Strips<T> strips;
+  TileStrips<T> strips;
 #pragma unroll
   for (int first = 0; first < kStrips; first += kAtOnce) {
     typename Source::Raw raw[kAtOnce];
@@ -230,7 +230,7 @@ __device__ Strips<T> make_strips(const Source& source, const Tile& tile) {
 
 /// The tile's numbers; for a whole block.
 template <typename T, typename Source>
-__device__ Strips<T> strips_of(const Source& source, const Tile& tile) {
+__device__ TileStrips<T> strips_of(const Source& source, const TilePlace& tile) {
   return source.lies_well() ? make_strips<true, T>(source, tile)
                             : make_strips<false, T>(source, tile);
 }
