@@ -54,7 +54,8 @@ struct ConvertedShared : WideShared<kFor> {
   std::uint64_t stage_full[kStages];   ///< completed by the bytes of a slice of codes
   std::uint64_t stage_empty[kStages];  ///< completed by each warp that converts some of it
 
-  /// As WideShared's; a slot is full when each warp that converts B has written its part.
+  /// The barriers of WideShared as well; a slot is full when each warp that converts B has written
+  /// its part.
   __device__ void prepare() {
 #pragma unroll 1
     for (int stage = 0; stage < kStages; ++stage) {
@@ -211,7 +212,7 @@ class Converted {
                  of_b + (group + block_at(tile.group, slice, block)) * across, scales, full);
     }
   }
-  // Where a piece of 16 codes of a row lies.
+  // A piece of 16 codes of a row lies here.
   [[nodiscard]] static __device__ std::uint32_t place_of(int row, int piece) {
     return static_cast<std::uint32_t>(row * kConvertedDeep + (piece ^ (row / 2 % 4)) * 16);
   }
@@ -306,7 +307,7 @@ class Converted {
     return exponents;
   }
 
-  // What a thread holds of a slice of A: for each step of 16 as the units want it.
+  // A thread's part of a slice of A, for each step of 16 as the units want it.
   using RowsOfA = std::uint32_t[kSteps][4];
 
   // Takes the next slice of codes.

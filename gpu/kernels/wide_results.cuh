@@ -50,7 +50,7 @@ __device__ void put_wide_tile(const run::GroupedProduct& call, const GroupTiles&
     }
   }
 }
-/// Likewise, as the call says.
+/// Puts it as the call says: over what is there, or added to it.
 template <typename C, WideFor kFor>
 __device__ void put_wide_tile(const run::GroupedProduct& call, const GroupTiles& tiles,
                               const Tile& tile, WideChunks<C, kFor>& chunks, const WideSums& sums) {

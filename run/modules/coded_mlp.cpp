@@ -100,24 +100,28 @@ void weight_gradients(const LayerShape& shape, std::span<const WeightOperands> p
   }
 }
 
-// A bias sums the gradient of `middle` as numbers, which then have to be somewhere.
+// The gradient of `middle` becomes codes where it is made, unless somebody else wants its numbers:
+// a bias, which sums them, or the gradient of a probability, which would read all that they are
+// made of once more. On an H200 that takes longer than to write them and read them again.
 void quantize_middle_gradient(const LayerShape& shape, const Kept& keep, const LayerSide& side,
                               const Target& bias, const CodedLaunches& coded, const Sink& launch) {
-  if (bias.wanted || side.grad_probabilities != nullptr) {
-    launch(SwiGluGradient{.type = shape.type,
-                          .rows = coded.rows().all_rows(),
-                          .columns = shape.ffn,
-                          .x = keep.middle,
-                          .probabilities = side.probabilities,
-                          .dy = keep.rows,
-                          .dx = bias.wanted ? keep.middle : nullptr,
-                          .dprobabilities = side.grad_probabilities});
+  if (!bias.wanted && side.grad_probabilities == nullptr) {
+    const RowsMade gradient{
+        .by = RowsMade::By::SwiGluGradient, .probabilities = side.probabilities, .dy = keep.rows};
+    coded.quantize({.x = keep.middle, .made = gradient}, 2 * shape.ffn, keep.wide_codes,
+                   keep.middle_codes);
+    return;
   }
+  launch(SwiGluGradient{.type = shape.type,
+                        .rows = coded.rows().all_rows(),
+                        .columns = shape.ffn,
+                        .x = keep.middle,
+                        .probabilities = side.probabilities,
+                        .dy = keep.rows,
+                        .dx = keep.middle,
+                        .dprobabilities = side.grad_probabilities});
   coded.rows().bias_gradient(bias, keep.middle, 2 * shape.ffn);
-  const RowsMade gradient{
-      .by = RowsMade::By::SwiGluGradient, .probabilities = side.probabilities, .dy = keep.rows};
-  coded.quantize({.x = keep.middle, .made = bias.wanted ? RowsMade{} : gradient}, 2 * shape.ffn,
-                 keep.wide_codes, keep.middle_codes);
+  coded.quantize({.x = keep.middle}, 2 * shape.ffn, keep.wide_codes, keep.middle_codes);
 }
 
 void backward(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
