@@ -1,6 +1,6 @@
 // A product of MXFP8's codes on the bf16 units of sm_90a. A code times its scale is a bf16 number
 // exactly, so the result is that of the recipe, whatever a unit for codes would round. To multiply
-// codes instead and promote each block of 32 was a quarter slower: docs/gpu.md has the figures of
+// codes instead and promote each block of 32 was a quarter slower: docs/fp8.md has the figures of
 // four designs.
 //
 // A block of threads is that of product_hopper.cuh with a warpgroup more, which makes bf16 of B's

@@ -197,11 +197,11 @@ TEST(RecipeRuns, SwiGluWithoutItsProbabilitiesIsSeen) {
                                     });
 }
 
-TEST(RecipeRuns, AGradientOfSwiGluWithoutItsProbabilitiesIsSeen) {
-  expect_coded_beyond<QuantizeRows>(ModuleKind::GroupedMlp, Recipe::Mxfp8, "weight",
+TEST(RecipeRuns, AGradientOfSwiGluOfOtherGatesIsSeen) {
+  expect_coded_beyond<QuantizeRows>(ModuleKind::LayerNormMlp, Recipe::Mxfp8, "weight",
                                     [](QuantizeRows& call) {
                                       if (call.made.by != RowsMade::By::SwiGluGradient) return;
-                                      call.made.probabilities = nullptr;
+                                      call.made.dy = call.x;
                                     });
 }
 
@@ -213,11 +213,20 @@ TEST(RecipeRuns, GatesInPlaceOfSwiGluAreSeen) {
                                     });
 }
 
-// The gradient of a bias sums numbers and not codes: it is the one reader of their tensor.
-TEST(RecipeRuns, SwiGluHasNoTensorUnlessABiasReadsIt) {
-  for (const bool bias : {false, true}) {
-    Module module = coded(ModuleKind::GroupedMlp, Recipe::Block);
-    module.flags.bias = bias;
+// Gradients of a bias and of probabilities are made of numbers and not of codes.
+TEST(RecipeRuns, SwiGluHasNoTensorUnlessSomebodyReadsIt) {
+  struct Made {
+    ModuleKind kind;
+    bool bias;
+    bool is_written;
+  };
+  // A grouped MLP has probabilities, whose gradients are made with that of SwiGLU.
+  for (const Made& one :
+       {Made{ModuleKind::LayerNormMlp, false, false}, Made{ModuleKind::LayerNormMlp, true, true},
+        Made{ModuleKind::GroupedMlp, false, true}}) {
+    Module module = coded(one.kind, Recipe::Block);
+    module.flags.bias = one.bias;
+    SCOPED_TRACE(words(module));
     LabelledEngine engine(test_engine());
     expect_coded_right(
         report_on(engine, verified(typed("[1, -1]"), every_layer(module)), {.replays = 1}));
@@ -233,8 +242,8 @@ TEST(RecipeRuns, SwiGluHasNoTensorUnlessABiasReadsIt) {
         written += gradient != nullptr && gradient->dx != nullptr ? 1U : 0U;
       }
     }
-    EXPECT_EQ(made, bias ? 1U : 2U);
-    EXPECT_EQ(written, bias ? 1U : 0U);
+    EXPECT_EQ(made, one.is_written ? 1U : 2U);
+    EXPECT_EQ(written, one.is_written ? 1U : 0U);
   }
 }
 
