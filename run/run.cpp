@@ -113,14 +113,46 @@ Division division_of(const PlannedStep& step, const RunOptions& options) {
           .per_process = options.ranks_per_process};
 }
 
+bool makes(Kind work, BufferKind made) {
+  switch (made) {
+    case BufferKind::GradOutput:
+    case BufferKind::GradInput:
+    case BufferKind::Operands:
+      return is_backward(work);
+    case BufferKind::Scratch:
+      return work == Kind::BackwardWeight;
+    default:
+      return work == Kind::Forward;
+  }
+}
+
+// Whether the reader of a race is the work that made the buffer. It is hurt between two of its own
+// kernels, and a run takes each work whole.
+bool hurts_within_its_maker(const PlannedStep& step, const Hazard& hazard) {
+  const RankOrder& rank = step.input().schedule.ranks[RankId(hazard.reader.rank).index()];
+  const Entry& reader = rank.replayed()[hazard.reader.entry];
+  return reader.kind == hazard.reader.kind && makes(reader.kind, hazard.victim.kind) &&
+         reader.chunk == ChunkId(hazard.victim.chunk);
+}
+
+// The edges that make races come out wrong. Not all of them fit into one run: a work that is hurt
+// by another may hurt that one too. What cannot show comes last.
+std::vector<Forced> forced_races(const PlannedStep& step) {
+  std::vector<Forced> races;
+  std::vector<Forced> unseen;
+  for (const JudgedHazard& judged : step.view().hazards()) {
+    if (!judged.hazard.race) continue;
+    (hurts_within_its_maker(step, judged.hazard) ? unseen : races)
+        .emplace_back(judged.hazard.writer, judged.hazard.reader);
+  }
+  races.insert(races.end(), unseen.begin(), unseen.end());
+  return races;
+}
+
 // The program of a run; if the plan is unchecked, with the edges that make races come out wrong.
 Program program_of_run(const PlannedStep& step, Admission admission, const RunOptions& options) {
   std::vector<Forced> races;
-  if (admission == Admission::Unchecked) {
-    for (const JudgedHazard& judged : step.view().hazards()) {
-      if (judged.hazard.race) races.emplace_back(judged.hazard.writer, judged.hazard.reader);
-    }
-  }
+  if (admission == Admission::Unchecked) races = forced_races(step);
   Program program = program_forcing(step.view().table(), step.replayed(), races);
   return options.processes == nullptr
              ? program

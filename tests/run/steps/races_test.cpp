@@ -100,6 +100,26 @@ TEST(Races, OfWeightGradientsOnAStreamOfTheirOwnAreShown) {
   EXPECT_EQ(tally.complete, tally.orders);
 }
 
+// W2 reads what B1 overwrites, and may itself overwrite what B1 makes, between two of its kernels.
+// No run shows both: the one that it can is the one that it takes.
+TEST(Races, ThatCanShowAreForcedBeforeThoseThatCannot) {
+  Module module = small(ModuleKind::GroupedMlp);
+  module.dtype = DataType::Fp16;
+  module.flags.fuse_wgrad_accumulation = true;
+  CheckOptions options = every_layer(module, PlanKind::Te);
+  options.environment.weight_stream = true;
+  const auto plan = admitted(typed("capo 1\nranks 1\nmicrobatches 1\nplacement chain\n"
+                                   "rank 0: F1.0 F2.0 B2.0 W2.0 B1.0 W1.0\n"),
+                             options);
+  EXPECT_GT(races_of(plan), 1u);
+  for (const Granularity graphs : kGranularities) {
+    const RunReport report = report_of(plan, {.graphs = graphs, .replays = 1});
+    EXPECT_FALSE(report.bit_equal);
+    EXPECT_EQ(report.victims.other, (std::set<Victim>{{0, 2, 0}}));
+    expect_within(report.victims.other, report.predicted.other);
+  }
+}
+
 TEST(Races, OfSendsThatNobodyWaitsForAreShown) {
   Tally tally;
   for (const schedules::Entry& entry : schedules::entries()) {
