@@ -34,7 +34,7 @@ CASES = {
     "dense-70b": ("llama3-70b", {"tensor_parallel": 1, "sequence": 2048, "micro_batch": 2}),
     "mixtral": ("mixtral-8x7b", {}),
     "qwen3": ("qwen3-235b", {}),
-    "deepseek": ("deepseek-v3", {"sequence": 2048}),
+    "deepseek": ("deepseek-v3", {"sequence": 2048, "recipe": "none"}),
 }
 MOST = 0.01
 

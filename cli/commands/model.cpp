@@ -49,6 +49,7 @@ struct ModelRequest {
   std::string name;
   bool list = false;
   std::vector<ConfigurationMember> members;
+  std::optional<Recipe> recipe;  ///< in place of the model's own
   ModuleKind kind = ModuleKind::TransformerLayer;
   std::int32_t ranks = 0;  ///< 0: the file does not say which layer is where
   std::int32_t chunks = 1;
@@ -141,14 +142,24 @@ void refuse_too_few_layers(const ModelRequest& request, const ModelConfiguration
                           of.layers.value_or(0)));
 }
 
+// A recipe that does not quantize has no weights to keep quantized.
+ModelConfiguration configuration_of(const ModelRequest& request, const ReadyModel& ready) {
+  ModelConfiguration of = ready.configuration;
+  if (!request.recipe) return of;
+  of.recipe = *request.recipe;
+  of.weight_cache = quantizes(*request.recipe) ? std::optional(WeightCache::Device) : std::nullopt;
+  return of;
+}
+
 // The file that stands for the name, with the members that were set.
 Result<ModelFile, CommandError> ready_file(const ModelRequest& request, const ReadyModel& ready) {
   const Limits limits;
   const auto file_with = [&](const ModuleTable& modules) -> Result<ModelFile, CommandError> {
-    Source source{.name = request.name,
-                  .text = with_members(
-                      print_configured_model(comment_of(ready), ready.configuration, modules),
-                      request.members)};
+    Source source{
+        .name = request.name,
+        .text = with_members(
+            print_configured_model(comment_of(ready), configuration_of(request, ready), modules),
+            request.members)};
     auto model = read_model(source.text, limits);
     if (!model) return CommandError(RefusedInput{std::move(source), model.error()});
     return ModelFile{.source = std::move(source), .model = *std::move(model)};
@@ -299,6 +310,9 @@ void refuse_changes_of_a_file(const ModelRequest& request) {
   if (!request.members.empty()) {
     throw CLI::ValidationError("--set", "is for models by name; write the member into the file");
   }
+  if (request.recipe) {
+    throw CLI::ValidationError("--recipe", "is for models by name; write `recipe` into the file");
+  }
   if (request.ranks != 0) throw CLI::ValidationError("--pp", "is for models by name");
 }
 
@@ -352,6 +366,10 @@ Run add_model(CLI::App& command) {
           },
           "A member of the configuration, sequence=8192; repeatable")
       ->allow_extra_args(false);
+  add_choice(command, "--recipe", request->recipe,
+             words_of({Recipe::None, Recipe::Delayed, Recipe::Current, Recipe::Block, Recipe::Mxfp8,
+                       Recipe::Nvfp4}),
+             "How products quantize their operands, in place of the model's own recipe");
   add_choice(command, "--kind", request->kind, told_kinds(),
              "What a layer of an order is: a whole layer, its half with experts, or an MLP");
   command

@@ -78,7 +78,8 @@ struct ModelConfiguration {
   std::int64_t context_parallel = 1;
   // The training.
   std::optional<DataType> dtype;
-  std::optional<Recipe> recipe;  ///< of modules that declare none
+  std::optional<Recipe> recipe;             ///< of modules that declare none
+  std::optional<WeightCache> weight_cache;  ///< likewise
   Recompute recompute = Recompute::None;
 
   [[nodiscard]] std::int64_t expert_tensor() const {

@@ -58,6 +58,7 @@ void take_sizes(Module& module, const ModelConfiguration& of) {
 void take_types(Module& module, const std::optional<ModelConfiguration>& of) {
   if (of && !module.recipe) module.recipe = of->recipe;
   if (of && !module.dtype) module.dtype = of->dtype;
+  if (of && !module.weight_cache) module.weight_cache = of->weight_cache;
   if (quantizes(recipe_of(module)) && !module.dtype) module.dtype = DataType::Bf16;
 }
 

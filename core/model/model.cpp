@@ -32,10 +32,6 @@ std::string_view name_of(Splits splits) {
   return kNames[as_index(splits)];
 }
 
-std::string_view name_of(WeightCache cache) {
-  return cache == WeightCache::Device ? "device" : "python";
-}
-
 const Module* ModuleTable::of(std::int32_t rank, std::int32_t chunk, std::int32_t layer) const {
   const auto* chunks = entry_of(layers, rank);
   const auto* in_chunk = chunks == nullptr ? nullptr : entry_of(*chunks, chunk - 1);

@@ -89,15 +89,6 @@ enum class Splits : std::uint8_t {
 /// "host", "device", "input".
 [[nodiscard]] std::string_view name_of(Splits splits);
 
-/// A weight that was quantized before is quantized again at a replay, or not: this decides it.
-enum class WeightCache : std::uint8_t {
-  Device,  ///< a number on the device, which is set before the replay
-  Python,  ///< a flag in Python, which the capture bakes in
-};
-
-/// "device", "python".
-[[nodiscard]] std::string_view name_of(WeightCache cache);
-
 /// The layout of main_grad in memory.
 struct MainGrad {
   std::vector<std::int64_t> shape;

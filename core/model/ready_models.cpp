@@ -11,8 +11,9 @@ const std::array<ReadyModel, 5> kModels{{
     {.name = "deepseek-v3",
      .title = "DeepSeek-V3, 671B with 37B active",
      .source = "huggingface.co/deepseek-ai/DeepSeek-V3 config.json",
-     .division = "64 ranks share the experts and a sequence has 4096 tokens, as in section 3.2 and "
-                 "4.2 of arXiv:2412.19437",
+     .division = "64 ranks share the experts, a sequence has 4096 tokens, and products are of FP8 "
+                 "with blocks of 1x128 and of weights 128x128, as in sections 3.2, 4.2 and 3.3 of "
+                 "arXiv:2412.19437",
      .configuration = {.layers = 61,
                        .dense_layers = 3,
                        .hidden = 7168,
@@ -31,7 +32,9 @@ const std::array<ReadyModel, 5> kModels{{
                        .sequence = 4096,
                        .micro_batch = 1,
                        .expert_parallel = 64,
-                       .dtype = DataType::Bf16}},
+                       .dtype = DataType::Bf16,
+                       .recipe = Recipe::Block,
+                       .weight_cache = WeightCache::Device}},
     {.name = "qwen3-235b",
      .title = "Qwen3-235B-A22B, 235B with 22B active",
      .source = "huggingface.co/Qwen/Qwen3-235B-A22B config.json",

@@ -19,7 +19,7 @@ struct ReadyModel {
   std::string_view name;
   std::string_view title;
   std::string_view source;    ///< of the sizes
-  std::string_view division;  ///< over ranks, and the microbatch
+  std::string_view division;  ///< over ranks, the microbatch, and how products are quantized
   ModelConfiguration configuration;
 };
 

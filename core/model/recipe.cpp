@@ -106,6 +106,10 @@ std::string_view name_of(Recipe recipe) {
   return facts_of(recipe).name;
 }
 
+std::string_view name_of(WeightCache cache) {
+  return cache == WeightCache::Device ? "device" : "python";
+}
+
 bool quantizes(Recipe recipe) {
   return facts_of(recipe).copies != QuantizedCopies::None;
 }

@@ -59,6 +59,15 @@ struct RecipeFacts {
 /// Whether products read copies in fewer bits.
 [[nodiscard]] bool quantizes(Recipe recipe);
 
+/// A weight that was quantized before is quantized again at a replay, or not: this decides it.
+enum class WeightCache : std::uint8_t {
+  Device,  ///< a number on the device, which is set before the replay
+  Python,  ///< a flag in Python, which the capture bakes in
+};
+
+/// "device", "python".
+[[nodiscard]] std::string_view name_of(WeightCache cache);
+
 /// The elements of a line share a scale in blocks; lines are rows, or columns.
 enum class CopyLines : std::uint8_t { Rows, Columns };
 

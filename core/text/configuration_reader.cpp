@@ -49,7 +49,7 @@ Read<LatentAttention> read_latent(const JsonValue& value, std::string_view what)
 
 using Of = ModelConfiguration;
 
-constexpr std::array<JsonMember<ModelConfiguration>, 26> kMembers{{
+constexpr std::array<JsonMember<ModelConfiguration>, 27> kMembers{{
     {"layers", put<&Of::layers, read_size<1>>},
     {"dense_layers", put<&Of::dense_layers, read_size<0>>},
     {"hidden", put<&Of::hidden, read_size<1>>},
@@ -73,6 +73,7 @@ constexpr std::array<JsonMember<ModelConfiguration>, 26> kMembers{{
     {"expert_tensor_parallel", put<&Of::expert_tensor_parallel, read_size<1>>},
     {"context_parallel", put<&Of::context_parallel, read_size<1>>},
     {"recipe", put<&Of::recipe, read_choice<kRecipes>>},
+    {"weight_cache", put<&Of::weight_cache, read_choice<kWeightCaches>>},
     {"dtype", read_type<ModelConfiguration>},
     {"recompute", put<&Of::recompute, read_choice<kRecomputes>>},
     {"comment",

@@ -72,6 +72,8 @@ inline constexpr std::array kDataTypes{DataType::Bf16, DataType::Fp16, DataType:
 inline constexpr std::array kRecipes{Recipe::None,  Recipe::Delayed, Recipe::Current,
                                      Recipe::Block, Recipe::Mxfp8,   Recipe::Nvfp4};
 
+inline constexpr std::array kWeightCaches{WeightCache::Device, WeightCache::Python};
+
 /// Whether a `dtype` is fp8, which models said before there were recipes.
 [[nodiscard]] bool is_fp8(const JsonValue& type);
 

@@ -59,6 +59,7 @@ void write_training(Json& json, const ModelConfiguration& of) {
   json["context_parallel"] = of.context_parallel;
   if (of.dtype) json["dtype"] = name_of(*of.dtype);
   if (of.recipe) json["recipe"] = name_of(*of.recipe);
+  if (of.weight_cache) json["weight_cache"] = name_of(*of.weight_cache);
   json["recompute"] = name_of(of.recompute);
 }
 

@@ -22,7 +22,6 @@ using Maybe = std::optional<Refusal>;
 
 constexpr std::array<std::string_view, 2> kMainGradKeys{"shape", "strides"};
 constexpr std::array kMlps{MlpKind::Dense, MlpKind::Experts};
-constexpr std::array kWeightCaches{WeightCache::Device, WeightCache::Python};
 constexpr std::array kSplits{Splits::Host, Splits::Device, Splits::Input};
 constexpr std::int64_t kLargestSize = 0x7fffffff;
 constexpr std::int64_t kMostElements = (std::int64_t{1} << 53) - 1;  // of a tensor

@@ -89,8 +89,32 @@ TEST(ModelCommand, RefusesWhatIsNoModel) {
             std::string::npos);
 }
 
+TEST(ModelCommand, WritesTheRecipeOfTheModelOrAnother) {
+  const auto written = [](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "model");
+    return json::parse(out_of(arguments))["configuration"];
+  };
+  const json own = written({"deepseek-v3"});
+  EXPECT_EQ(own["recipe"], "block");
+  EXPECT_EQ(own["weight_cache"], "device");
+  const json none = written({"deepseek-v3", "--recipe", "none"});
+  EXPECT_EQ(none["recipe"], "none");
+  EXPECT_FALSE(none.contains("weight_cache"));
+  EXPECT_FALSE(written({"qwen3-235b"}).contains("recipe"));
+  const json other = written({"qwen3-235b", "--recipe", "mxfp8"});
+  EXPECT_EQ(other["recipe"], "mxfp8");
+  EXPECT_EQ(other["weight_cache"], "device");
+  EXPECT_NE(usage_of({"model", "tiny", "--recipe", "fp8"}).find("mxfp8"), std::string::npos);
+  const ScratchFolder folder;
+  const std::string file = folder.write("model.json", R"({"configuration": {}})");
+  EXPECT_NE(usage_of({"model", file, "--recipe", "none"}).find("write `recipe` into the file"),
+            std::string::npos);
+  const std::string quantized = out_of({"model", "deepseek-v3", "--format", "text"});
+  EXPECT_NE(quantized.find("[32768, 7168] in block"), std::string::npos) << quantized;
+}
+
 TEST(ModelCommand, ListsThePartsOfAModule) {
-  const std::string text = out_of({"model", "deepseek-v3", "--format", "text"});
+  const std::string text = out_of({"model", "deepseek-v3", "--recipe", "none", "--format", "text"});
   for (const char* part :
        {"671.03 billion parameters", "37.55 billion", "dispatched tokens", "448 MiB",
         "[32768, 7168] x 2", "kept from F to B", "left for a delayed W"}) {

@@ -253,7 +253,10 @@ TEST_F(SimulateCommand, DerivesCostsFromADevice) {
   folder_.write("model.json", out_of("model deepseek-v3"));
   const std::string text = out_of("simulate one.te --model model.json --device-costs h100");
   EXPECT_NE(text.find("times in seconds"), std::string::npos) << text;
-  EXPECT_NE(text.find("at 0.6 of 989 TFLOP/s"), std::string::npos) << text;
+  EXPECT_NE(text.find("at 0.6 of 1.98 PFLOP/s"), std::string::npos) << text;
+  folder_.write("wide.json", out_of("model deepseek-v3 --recipe none"));
+  const std::string wide = out_of("simulate one.te --model wide.json --device-costs h100");
+  EXPECT_NE(wide.find("at 0.6 of 989 TFLOP/s"), std::string::npos) << wide;
   const auto h100 =
       json::parse(out_of("simulate one.te --model model.json --device-costs h100 --format json"));
   const auto b200 = json::parse(

@@ -59,6 +59,7 @@ TEST(ModelPrinter, PrintsEveryMemberThatIsNotAsUsual) {
                                .context_parallel = 2,
                                .dtype = DataType::Fp16,
                                .recipe = Recipe::Mxfp8,
+                               .weight_cache = WeightCache::Python,
                                .recompute = Recompute::Full};
   EXPECT_EQ(read(print_configured_model("", all, {})).configuration, all);
   EXPECT_EQ(read(print_configured_model("", {}, {})).configuration, ModelConfiguration{});
