@@ -51,14 +51,15 @@ void take_sizes(Module& module, const ModelConfiguration& of) {
     module.lacks = inventory.error();
     return;
   }
+  module.remakes = of.recompute == Recompute::Full;
   take_shape(module, of, *inventory);
   take_bytes(module, *inventory);
 }
 
 void take_types(Module& module, const std::optional<ModelConfiguration>& of) {
   if (of && !module.recipe) module.recipe = of->recipe;
-  if (of && !module.dtype) module.dtype = of->dtype;
   if (of && !module.weight_cache) module.weight_cache = of->weight_cache;
+  if (of && !module.dtype) module.dtype = of->dtype;
   if (quantizes(recipe_of(module)) && !module.dtype) module.dtype = DataType::Bf16;
 }
 

@@ -137,8 +137,9 @@ struct Module {
   ModuleShape shape;
   ModuleFlags flags;
   ModuleBytes bytes;
-  ModuleBytes derived;  ///< they follow from the model's configuration; declared ones win
-  std::string lacks;    ///< the member of the configuration for want of which nothing follows
+  ModuleBytes derived;   ///< they follow from the model's configuration; declared ones win
+  std::string lacks;     ///< the member of the configuration for want of which nothing follows
+  bool remakes = false;  ///< by its configuration, backward makes again what forward made
   ModuleCost cost;
   std::optional<Splits> splits;
   std::optional<MainGrad> main_grad;

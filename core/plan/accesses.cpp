@@ -15,6 +15,7 @@ Accesses accesses_of(const BufferTable& table, std::int32_t rank, const Work& wo
   if (work.kind == Kind::Forward) {
     write(BufferKind::StaticInput);
     write(BufferKind::Activations);
+    if (facts.keeps_quantized_weight) write(BufferKind::QuantizedWeight);
     write(BufferKind::Output);
   } else if (is_backward(work.kind)) {
     write(BufferKind::GradOutput);
@@ -26,6 +27,7 @@ Accesses accesses_of(const BufferTable& table, std::int32_t rank, const Work& wo
     }
     read(BufferKind::GradOutput);
     read(BufferKind::Activations);
+    if (facts.keeps_quantized_weight) read(BufferKind::QuantizedWeight);
     read(BufferKind::Output);
     if (layer + 1 < table.layers(rank, work.chunk)) {
       const BufferId fed =

@@ -31,7 +31,7 @@ class Accesses {
   [[nodiscard]] const Access* end() const { return begin() + count_; }
 
  private:
-  static constexpr std::size_t kMost = 8;  // a delayed backward has as many
+  static constexpr std::size_t kMost = 9;  // a delayed backward that quantizes has as many
   std::array<Access, kMost> list_;
   std::size_t count_ = 0;
 };

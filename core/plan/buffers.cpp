@@ -80,6 +80,12 @@ std::vector<bool> first_of_model_chunks(const std::vector<std::int32_t>& model_c
   return first;
 }
 
+std::size_t kinds_of(const ModuleTable& modules) {
+  return std::any_of(modules.list.begin(), modules.list.end(), keeps_quantized_weight)
+             ? kBufferKinds
+             : kUnquantizedKinds;
+}
+
 std::int64_t aligned(std::int64_t bytes, std::int64_t alignment) {
   if (bytes > std::numeric_limits<std::int64_t>::max() - alignment) return bytes;
   return (bytes + alignment - 1) / alignment * alignment;
@@ -89,13 +95,14 @@ std::int64_t aligned(std::int64_t bytes, std::int64_t alignment) {
 
 std::string_view name_of(BufferKind kind) {
   constexpr std::array<std::string_view, kBufferKinds + 2> kNames{
-      "static input", "grad output",         "output",
-      "grad input",   "activations",         "operands",
-      "scratch",      "received activation", "received gradient"};
+      "static input",        "grad output",      "output",  "grad input",
+      "activations",         "operands",         "scratch", "quantized weight",
+      "received activation", "received gradient"};
   return kNames[as_index(kind)];
 }
 
-std::uint64_t BufferTable::count(const Schedule& schedule, std::int32_t microbatches) {
+std::uint64_t BufferTable::count(const Schedule& schedule, std::int32_t microbatches,
+                                 const ModuleTable& modules) {
   std::uint64_t layers = 0;
   std::uint64_t chunks = 0;
   for (const RankOrder& rank : schedule.ranks) {
@@ -104,16 +111,17 @@ std::uint64_t BufferTable::count(const Schedule& schedule, std::int32_t microbat
   }
   const auto times = static_cast<std::uint64_t>(microbatches);
   std::uint64_t all = 0;
-  if (__builtin_mul_overflow(layers * kBufferKinds + chunks * kReceives, times, &all))
+  const std::size_t kinds = kinds_of(modules);
+  if (__builtin_mul_overflow(layers * kinds + chunks * kReceives, times, &all))
     return ~std::uint64_t{0};
-  const std::uint64_t graphs = layers * kBufferKinds * times;
+  const std::uint64_t graphs = layers * kinds * times;
   return all < kNoBuffer ? graphs : std::max<std::uint64_t>(graphs, kNoBuffer);
 }
 
 BufferTable::BufferTable(const Schedule& schedule, std::int32_t microbatches,
                          const ModuleTable& modules, const PlanOptions& options)
-    : microbatches_(microbatches) {
-  CAPO_ASSERT(count(schedule, microbatches) < kNoBuffer, "buffers have 32-bit numbers");
+    : kinds_(kinds_of(modules)), microbatches_(microbatches) {
+  CAPO_ASSERT(count(schedule, microbatches, modules) < kNoBuffer, "buffers have 32-bit numbers");
   // Ranks that are wired have sends, which are looked at themselves.
   const bool sends_known = ranks_communicate(schedule);
   ranks_.reserve(schedule.ranks.size());
@@ -138,6 +146,7 @@ BufferTable::BufferTable(const Schedule& schedule, std::int32_t microbatches,
         facts.aliases_declared = aliases.has_value();
         facts.aliases = aliases.value_or(facts.aliases);
         facts.makes_for_weight = module != nullptr && makes_for_weight(*module);
+        facts.keeps_quantized_weight = module != nullptr && keeps_quantized_weight(*module);
         const auto at = ChunkId(chunk).index();
         facts.hands_on = !sends_known && layer == 0 && at < first.size() && first[at];
         if (module != nullptr) facts.weight_bytes = weight_bytes(*module);
@@ -146,7 +155,7 @@ BufferTable::BufferTable(const Schedule& schedule, std::int32_t microbatches,
       }
       rank.first_layer.push_back(static_cast<std::int32_t>(rank.facts.size()));
     }
-    size_ += rank.facts.size() * as_index(microbatches) * kBufferKinds;
+    size_ += rank.facts.size() * as_index(microbatches) * kinds_;
   }
   all_ = size_;
   for (Rank& rank : ranks_) {
@@ -190,7 +199,8 @@ void BufferTable::size_all(std::int64_t alignment) {
       } else {
         const std::int64_t copied_gradient = facts.aliases.grad_output ? 0 : 1;
         const std::int64_t kept = facts.weight_reads_kept() ? 1 : 0;
-        facts.bytes = {1, 1, 1, 1, kept, copied_gradient, copied_gradient};
+        const std::int64_t weight = facts.keeps_quantized_weight ? 1 : 0;
+        facts.bytes = {1, 1, 1, 1, kept, copied_gradient, copied_gradient, weight};
       }
     }
     if (!beyond_addresses_ && !within_addresses(rank))
@@ -217,7 +227,7 @@ RankBuffers BufferTable::of_rank(std::int32_t rank) const {
   const std::size_t times = as_index(microbatches_);
   return {.graphs = of(rank).base,
           .receives = of(rank).receives,
-          .graphs_count = of(rank).facts.size() * kBufferKinds * times,
+          .graphs_count = of(rank).facts.size() * kinds_ * times,
           .receives_count = chunks(rank) * kReceives * times};
 }
 
@@ -254,15 +264,15 @@ std::int64_t BufferTable::bytes(BufferId id) const {
   if (id >= size_) return bytes(received_at(id));
   const Rank& rank = rank_of(id);
   const std::size_t offset = id - rank.base;
-  const std::size_t layer = offset / kBufferKinds / as_index(microbatches_);
-  return rank.facts[layer].bytes[offset % kBufferKinds];
+  const std::size_t layer = offset / kinds_ / as_index(microbatches_);
+  return rank.facts[layer].bytes[offset % kinds_];
 }
 
 Buffer BufferTable::at(BufferId id) const {
   if (id >= size_) return received_at(id);
   const Rank* found = &rank_of(id);
   const std::size_t offset = id - found->base;
-  const std::size_t cell = offset / kBufferKinds;
+  const std::size_t cell = offset / kinds_;
   const auto layer = static_cast<std::int32_t>(cell / as_index(microbatches_));
   const auto& first = found->first_layer;
   const auto chunk = std::upper_bound(first.begin(), first.end(), layer) - first.begin();
@@ -270,7 +280,7 @@ Buffer BufferTable::at(BufferId id) const {
           .chunk = static_cast<std::int32_t>(chunk),
           .layer = layer - first[as_index(chunk) - 1],
           .microbatch = static_cast<std::int32_t>(cell % as_index(microbatches_)),
-          .kind = static_cast<BufferKind>(offset % kBufferKinds)};
+          .kind = static_cast<BufferKind>(offset % kinds_)};
 }
 
 }  // namespace capo

@@ -1,6 +1,7 @@
-// Every buffer of a step has a number: seven of each rank, chunk, layer and microbatch, and behind
-// all of these the two of each chunk and microbatch into which receives are posted. The table also
-// holds sizes, and the facts that decide who may share memory.
+// Every buffer of a step has a number: seven of each rank, chunk, layer and microbatch, eight where
+// some module quantizes its weight in each microbatch, and behind all of these the two of each
+// chunk and microbatch into which receives are posted. The table also holds sizes, and the facts
+// that decide who may share memory.
 //
 // Numbers are dense and computed, so that a table by buffer is a plain array. If a size is neither
 // declared nor derivable, every buffer is one unit, and no report speaks of bytes. In the schedule
@@ -43,7 +44,8 @@ struct LayerFacts {
   const Module* module = nullptr;  ///< null: undeclared
   Aliases aliases{true, true};     ///< undeclared: both, which is the worst
   bool aliases_declared = false;
-  bool makes_for_weight = false;  ///< W reads something that forward made, besides its input
+  bool makes_for_weight = false;        ///< W reads something that forward made, besides its input
+  bool keeps_quantized_weight = false;  ///< F quantizes the weight, and B reads what it made
   std::array<std::int64_t, kBufferKinds> bytes{};
   std::uint32_t input_key = 0;   ///< equal for layers whose static inputs TE may take for alike
   std::uint32_t output_key = 0;  ///< equal for layers whose outputs TE may take for alike
@@ -86,13 +88,16 @@ class BufferTable {
 
   /// How many graphs would have; kNoBuffer or more if they and those of receives cannot be
   /// numbered.
-  [[nodiscard]] static std::uint64_t count(const Schedule& schedule, std::int32_t microbatches);
+  [[nodiscard]] static std::uint64_t count(const Schedule& schedule, std::int32_t microbatches,
+                                           const ModuleTable& modules);
 
   /// The number of buffers that graphs have; those of receives come behind them.
   [[nodiscard]] std::size_t size() const { return size_; }
   /// The number of all buffers.
   [[nodiscard]] std::size_t all() const { return all_; }
   [[nodiscard]] std::size_t ranks() const { return ranks_.size(); }
+  /// The number of kinds that each of its layers has.
+  [[nodiscard]] std::size_t kinds() const { return kinds_; }
   [[nodiscard]] std::int32_t microbatches() const { return microbatches_; }
   [[nodiscard]] std::int32_t layers(std::int32_t rank, std::int32_t chunk) const {
     const auto& first = of(rank).first_layer;
@@ -109,7 +114,7 @@ class BufferTable {
                             std::int32_t microbatch, BufferKind kind) const {
     const std::size_t cell = layer_index(rank, chunk, layer) * as_index(microbatches_) +
                              MicrobatchId(microbatch).index();
-    return of(rank).base + static_cast<BufferId>(cell * kBufferKinds) + static_cast<BufferId>(kind);
+    return of(rank).base + static_cast<BufferId>(cell * kinds_) + static_cast<BufferId>(kind);
   }
   /// The buffer into which a chunk's activation or gradient of a microbatch is received.
   [[nodiscard]] BufferId received(std::int32_t rank, std::int32_t chunk, std::int32_t microbatch,
@@ -164,6 +169,7 @@ class BufferTable {
   [[nodiscard]] bool within_addresses(const Rank& rank) const;
 
   std::vector<Rank> ranks_;
+  std::size_t kinds_ = kUnquantizedKinds;
   std::size_t size_ = 0;
   std::size_t all_ = 0;
   std::int32_t microbatches_ = 0;

@@ -27,4 +27,8 @@ namespace capo {
 /// quantized operands whose sizes lie in its input.
 [[nodiscard]] bool makes_for_weight(const Module& module);
 
+/// Whether each microbatch makes quantized copies of the module's weights for itself, of which
+/// those that B reads wait for it: no `weight_cache` keeps them for all.
+[[nodiscard]] bool keeps_quantized_weight(const Module& module);
+
 }  // namespace capo

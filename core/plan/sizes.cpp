@@ -71,15 +71,30 @@ Bytes sorted_gradient(const Module& module) {
                  module.shape.hidden.value_or(0) * element_bytes(*module.dtype));
 }
 
+WeightCopies copies_of(const Module& module) {
+  return module.flags.high_precision_backward ? WeightCopies::Forward : WeightCopies::Both;
+}
+
+// Those of the product that makes queries, keys and values, and of the one that reads the heads.
+Bytes quantized_weights_of_heads(const Module& module) {
+  const ModuleShape& shape = module.shape;
+  if (!shape.hidden || !shape.heads || !shape.kv_heads || !shape.head_dim) return std::nullopt;
+  const auto of = [&](std::int64_t out, std::int64_t in) {
+    return weight_copy_bytes(recipe_of(module), copies_of(module), out, in);
+  };
+  const std::int64_t heads = saturated_sum(*shape.heads, saturated_product(2, *shape.kv_heads));
+  return saturated_sum(of(saturated_product(heads, *shape.head_dim), *shape.hidden),
+                       of(*shape.hidden, saturated_product(*shape.heads, *shape.head_dim)));
+}
+
 // Bytes of the quantized copies of a module's weights by its shape; nullopt if they do not follow.
 Bytes quantized_weight(const Module& module) {
   const ModuleShape& shape = module.shape;
+  if (module.kind && is_attention(*module.kind)) return quantized_weights_of_heads(module);
   if (!module.kind || !shape.hidden || !shape.ffn || (is_grouped(*module.kind) && !shape.groups))
     return std::nullopt;
-  const auto copies =
-      module.flags.high_precision_backward ? WeightCopies::Forward : WeightCopies::Both;
   const auto of = [&](std::int64_t out, std::int64_t in) {
-    return weight_copy_bytes(recipe_of(module), copies, out, in);
+    return weight_copy_bytes(recipe_of(module), copies_of(module), out, in);
   };
   const std::int64_t groups = is_grouped(*module.kind) ? *shape.groups : 1;
   if (is_one_product(*module.kind)) return saturated_product(groups, of(*shape.ffn, *shape.hidden));
@@ -87,6 +102,12 @@ Bytes quantized_weight(const Module& module) {
   const std::int64_t both = saturated_sum(of(saturated_product(2, *shape.ffn), *shape.hidden),
                                           of(*shape.hidden, *shape.ffn));
   return saturated_product(groups, both);
+}
+
+// 0 if they are neither declared nor follow from a configuration or a shape.
+std::int64_t weight_copies(const Module& module) {
+  const Bytes derived = or_else(module.derived.quantized_weight, quantized_weight(module));
+  return or_else(module.bytes.quantized_weight, derived).value_or(0);
 }
 
 struct Kept {
@@ -155,10 +176,7 @@ std::optional<std::int64_t> output_bytes(const Module& module) {
 std::int64_t weight_bytes(const Module& module) {
   const std::int64_t weight = or_else(module.bytes.weight, module.derived.weight).value_or(0);
   if (!module.weight_cache || !quantizes(recipe_of(module))) return weight;
-  const Bytes copies =
-      or_else(or_else(module.bytes.quantized_weight, module.derived.quantized_weight),
-              quantized_weight(module));
-  return saturated_sum(weight, copies.value_or(0));
+  return saturated_sum(weight, weight_copies(module));
 }
 
 std::optional<std::array<std::int64_t, kBufferKinds>> buffer_bytes(const Module& module,
@@ -170,7 +188,9 @@ std::optional<std::array<std::int64_t, kBufferKinds>> buffer_bytes(const Module&
   if (!input || !output || !kept.activations || !kept.operands) return std::nullopt;
   const std::int64_t copy = kept.widened && *kept.operands > 0 ? *output : 0;
   const std::int64_t scratch = delayed ? sorted_gradient(module).value_or(copy) : copy;
-  return std::array{*input, *output, *output, *input, *kept.activations, *kept.operands, scratch};
+  const std::int64_t weight = keeps_quantized_weight(module) ? weight_copies(module) : 0;
+  return std::array{*input,         *output, *output, *input, *kept.activations,
+                    *kept.operands, scratch, weight};
 }
 
 std::string undeclared_size(const Module& module, const Aliases& aliases, bool delayed) {

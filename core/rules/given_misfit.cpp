@@ -10,7 +10,8 @@ namespace capo {
 std::optional<Refusal> misfit_of_given_plan(const Context& context) {
   const CheckOptions& options = context.options();
   const Schedule& schedule = context.schedule();
-  if (BufferTable::count(schedule, context.microbatches()) > options.plan.max_buffers ||
+  if (BufferTable::count(schedule, context.microbatches(), options.modules) >
+          options.plan.max_buffers ||
       !orders_are_clean(context)) {
     return std::nullopt;
   }

@@ -147,6 +147,7 @@ class Placing {
   }
 
   [[nodiscard]] bool exists(const Buffer& of) const {
+    if (!is_received(of.kind) && as_index(of.kind) >= table_.kinds()) return false;
     return as_index(of.rank) < table_.ranks() && as_index(of.chunk) <= table_.chunks(of.rank) &&
            of.layer < (is_received(of.kind) ? 1 : table_.layers(of.rank, of.chunk)) &&
            of.microbatch < table_.microbatches();

@@ -21,6 +21,7 @@ bool writes(const Entry& entry, BufferKind kind) {
     case BufferKind::StaticInput:
     case BufferKind::Output:
     case BufferKind::Activations:
+    case BufferKind::QuantizedWeight:
       return entry.kind == Kind::Forward;
     case BufferKind::GradOutput:
     case BufferKind::GradInput:

@@ -118,7 +118,7 @@ RulesByPass rules_by_pass() {
 bool too_large(const Context& context) {
   const PlanOptions& plan = context.options().plan;
   const bool asked_for = PlanView::asked_for(context.input(), context.options());
-  return BufferTable::count(context.schedule(), context.microbatches()) >
+  return BufferTable::count(context.schedule(), context.microbatches(), context.options().modules) >
          (asked_for ? plan.max_buffers : plan.max_unasked_buffers);
 }
 

@@ -25,9 +25,10 @@ constexpr std::array<std::string_view, 12> kPlanKeys{
     "schema", "comment", "plan",    "bytes",  "vertices", "streams",
     "edges",  "order",   "buffers", "shared", "slots",    "graph_memory_slots"};
 constexpr std::array kBufferKindsByName{
-    BufferKind::StaticInput, BufferKind::GradOutput,         BufferKind::Output,
-    BufferKind::GradInput,   BufferKind::Activations,        BufferKind::Operands,
-    BufferKind::Scratch,     BufferKind::ReceivedActivation, BufferKind::ReceivedGradient};
+    BufferKind::StaticInput,     BufferKind::GradOutput,      BufferKind::Output,
+    BufferKind::GradInput,       BufferKind::Activations,     BufferKind::Operands,
+    BufferKind::Scratch,         BufferKind::QuantizedWeight, BufferKind::ReceivedActivation,
+    BufferKind::ReceivedGradient};
 
 template <auto kSlot, std::int64_t kLeast = 0>
 std::optional<Refusal> number(const JsonValue& value, std::string_view what, GivenBuffer& into) {

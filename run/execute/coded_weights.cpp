@@ -1,5 +1,7 @@
-// Weights of layers whose products read codes, quantized once before a step, both ways. They belong
-// to the run, as parameters do, and to no plan. Tested by recipe_runs_test.cpp.
+// Weights of layers whose products read codes and whose module has a cache of weights, quantized
+// once before a step, both ways. They belong to the run, as parameters do, and to no plan. Where a
+// module has none, each forward quantizes them into a buffer of the plan (run/modules/coded.h).
+// Tested by recipe_runs_test.cpp.
 
 #include "run/execute/loaded_step.h"
 
@@ -26,8 +28,11 @@ std::vector<CodedWeight> coded_weights(Engine& engine, const StepLayers& layers,
   std::vector<CodedWeight> coded(parameters.size());
   for (std::uint32_t p = 0; p < parameters.size(); ++p) {
     const ParameterForm& form = layers.parameters()[p];
-    const std::optional<Scaling> scaling = layers.layer_of(p).shape.scaling;
-    if (!scaling || (form.role != Role::First && form.role != Role::Second)) continue;
+    const StepLayer& layer = layers.layer_of(p);
+    const std::optional<Scaling> scaling = layer.shape.scaling;
+    if (!scaling || layer.quantizes_each_time ||
+        (form.role != Role::First && form.role != Role::Second))
+      continue;
     const std::int64_t in = form.columns;
     const std::int64_t out = form.elements / form.columns;
     const CodedWeight memory{.along_in = memory_of(engine, *scaling, form, out, in),

@@ -9,13 +9,15 @@ LayerPlaces LayerView::places(std::int32_t rank, const Work& work, std::int32_t 
   const auto at = [&](BufferKind kind) {
     return memory_.at(loaded_.table().id(rank, work.chunk, layer, work.microbatch, kind));
   };
+  const bool keeps_weight = loaded_.table().facts(rank, work.chunk, layer).keeps_quantized_weight;
   return {.input = at(BufferKind::StaticInput),
           .grad_output = at(BufferKind::GradOutput),
           .output = at(BufferKind::Output),
           .grad_input = at(BufferKind::GradInput),
           .activations = at(BufferKind::Activations),
           .operands = at(BufferKind::Operands),
-          .scratch = at(BufferKind::Scratch)};
+          .scratch = at(BufferKind::Scratch),
+          .quantized_weight = keeps_weight ? at(BufferKind::QuantizedWeight) : nullptr};
 }
 
 LayerSide LayerView::side(const StepLayer& layer, const Work& work,
@@ -92,6 +94,8 @@ void SavedTensors::substitute(const StepLayer& layer, const Work& work, LayerPla
   const LayerPlaces saved = known == left_.end() ? places : known->second;
   places.input = copy_of(saved.input, bytes[as_index(BufferKind::StaticInput)]);
   places.activations = copy_of(saved.activations, bytes[as_index(BufferKind::Activations)]);
+  places.quantized_weight =
+      copy_of(saved.quantized_weight, bytes[as_index(BufferKind::QuantizedWeight)]);
   left_[{number, work.microbatch}] = places;
   if (parameters.norm_weight != nullptr) {
     parameters.norm_weight = copy_of(layer, Role::NormWeight).parts.front();

@@ -49,6 +49,25 @@ const void* row_of(const void* rows, const LayerShape& shape, std::int64_t colum
   return static_cast<const std::byte*>(rows) + part.from * columns * bytes_of(shape.type);
 }
 
+CodedWeight take_weight(Sections& sections, const LayerShape& shape, std::int64_t out,
+                        std::int64_t in) {
+  const auto take_codes = [&](std::int64_t count, std::int64_t depth) {
+    const std::int64_t scales =
+        bytes_of_scales(*shape.scaling, count, depth, block_width(*shape.scaling));
+    auto* codes = sections.numbers<std::uint8_t>(shape.groups * count * depth);
+    return Codes{.codes = codes, .scales = sections.take(shape.groups * scales)};
+  };
+  const Codes along_in = take_codes(out, in);
+  return {.along_in = along_in, .along_out = take_codes(in, out)};
+}
+
+CodedWeights take_weights(Sections& sections, const LayerShape& shape) {
+  CodedWeights weights{.first = take_weight(sections, shape, first_columns(shape), shape.hidden)};
+  const std::int64_t in = second_columns(shape);
+  if (in > 0) weights.second = take_weight(sections, shape, shape.hidden, in);
+  return weights;
+}
+
 // Calls visit(part, the depth that it begins at).
 template <typename Visit>
 void for_each_depth(const RowLaunches& rows, Visit visit) {
@@ -60,6 +79,40 @@ void for_each_depth(const RowLaunches& rows, Visit visit) {
 }
 
 }  // namespace
+
+std::int64_t quantized_weight_bytes(const LayerShape& shape) {
+  Sections sections(nullptr);
+  static_cast<void>(take_weights(sections, shape));
+  return sections.taken();
+}
+
+CodedWeights weights_of(const LayerShape& shape, const LayerPlaces& places,
+                        const LayerParameters& parameters) {
+  if (places.quantized_weight == nullptr)
+    return {.first = parameters.first_codes, .second = parameters.second_codes};
+  Sections sections(places.quantized_weight);
+  return take_weights(sections, shape);
+}
+
+void quantize_weights(const LayerShape& shape, const LayerPlaces& places,
+                      const LayerParameters& parameters, const Sink& launch) {
+  if (places.quantized_weight == nullptr) return;
+  const CodedWeights weights = weights_of(shape, places, parameters);
+  const auto quantize = [&](const CodedWeight& into, void* const* w, std::int64_t out,
+                            std::int64_t in) {
+    launch(QuantizeWeights{.scaling = *shape.scaling,
+                           .type = shape.type,
+                           .groups = shape.groups,
+                           .in = in,
+                           .out = out,
+                           .w = w,
+                           .along_in = into.along_in,
+                           .along_out = into.along_out});
+  };
+  quantize(weights.first, parameters.first, first_columns(shape), shape.hidden);
+  const std::int64_t in = second_columns(shape);
+  if (in > 0) quantize(weights.second, parameters.second, shape.hidden, in);
+}
 
 Codes take_along_columns(Sections& sections, const LayerShape& shape, std::int64_t columns) {
   return take(sections, shape, shape.tokens, columns);

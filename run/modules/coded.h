@@ -6,9 +6,9 @@
 //   input's gradient   dy -> codes along columns, which the product reads, and along rows, for W
 //   weight gradients   both codes along rows, of a group's own rows
 //
-// So nobody keeps x or dy as they were. Weights were quantized before the step, both ways. A
-// product's bias is a call of its own behind it. SwiGLU and its gradient are made by the call that
-// quantizes them, so that no tensor holds them.
+// So nobody keeps x or dy as they were. Weights were quantized before the step, both ways, or are
+// so by each F, for itself and its B. A product's bias is a call of its own behind it. SwiGLU and
+// its gradient are made by the call that quantizes them, so that no tensor holds them.
 //
 // On a split path every group's rows are a tensor of their own, in a part of the same memory that
 // begins where its rows do, and its depths at a multiple of kGroupDepth.
@@ -40,6 +40,20 @@ struct CodedRows {
   const std::byte* x = nullptr;
   RowsMade made = {};
 };
+
+/// The codes of a layer's weights; the second of a layer of one product are null.
+struct CodedWeights {
+  CodedWeight first;
+  CodedWeight second;
+};
+
+/// Quantizes the weights into the microbatch's own memory; does nothing where it has none.
+void quantize_weights(const LayerShape& shape, const LayerPlaces& places,
+                      const LayerParameters& parameters, const Sink& launch);
+
+/// The codes that a microbatch's products read: its own, or those made before the step.
+[[nodiscard]] CodedWeights weights_of(const LayerShape& shape, const LayerPlaces& places,
+                                      const LayerParameters& parameters);
 
 /// The sizes of a product's matrices.
 struct CodedSize {

@@ -73,15 +73,17 @@ void forward(const LayerShape& shape, const LayerPlaces& places, const LayerSide
              const LayerParameters& parameters, const Sink& launch) {
   const Kept keep = kept(shape, places.activations);
   const CodedLaunches coded(shape, side, launch);
+  quantize_weights(shape, places, parameters, launch);
+  const CodedWeights weights = weights_of(shape, places, parameters);
   if (has_norm(shape.kind)) launch_norm(shape, parameters, places.input, keep.rows, launch);
   coded.quantize({.x = has_norm(shape.kind) ? keep.rows : places.input}, shape.hidden,
                  keep.hidden_codes, keep.x);
-  coded.forward(first_size(shape), keep.hidden_codes, parameters.first_codes, keep.middle,
+  coded.forward(first_size(shape), keep.hidden_codes, weights.first, keep.middle,
                 coded.rows().with_bias(parameters.first_bias));
   coded.quantize(
       {.x = keep.middle, .made = {.by = RowsMade::By::SwiGlu, .probabilities = side.probabilities}},
       shape.ffn, keep.active_codes, keep.active);
-  coded.forward(second_size(shape), keep.active_codes, parameters.second_codes, places.output,
+  coded.forward(second_size(shape), keep.active_codes, weights.second, places.output,
                 coded.rows().with_bias(parameters.second_bias));
 }
 
@@ -128,15 +130,15 @@ void backward(const LayerShape& shape, const LayerPlaces& places, const LayerSid
               const LayerParameters& parameters, const LayerTargets& targets, const Sink& launch) {
   const Kept keep = kept(shape, places.activations);
   const CodedLaunches coded(shape, side, launch);
+  const CodedWeights weights = weights_of(shape, places, parameters);
   coded.rows().bias_gradient(targets.second_bias, places.grad_output, shape.hidden);
   const Codes dy = places.operands == nullptr ? keep.dy : coded_gradient(shape, places.operands);
   coded.quantize({.x = places.grad_output}, shape.hidden, keep.hidden_codes, dy);
-  coded.input_gradient(second_size(shape), keep.hidden_codes, parameters.second_codes, keep.rows);
+  coded.input_gradient(second_size(shape), keep.hidden_codes, weights.second, keep.rows);
   quantize_middle_gradient(shape, keep, side, targets.first_bias, coded, launch);
   launch_weight_gradients(shape, keep, dy, targets, coded);
   if (!shape.needs_grad_input && !has_norm(shape.kind)) return;
-  coded.input_gradient(first_size(shape), keep.wide_codes, parameters.first_codes,
-                       places.grad_input);
+  coded.input_gradient(first_size(shape), keep.wide_codes, weights.first, places.grad_input);
   if (has_norm(shape.kind)) {
     launch_norm_backward(shape, parameters, targets, places.input, places.grad_input, launch);
   }

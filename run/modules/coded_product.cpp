@@ -50,11 +50,12 @@ void forward(const LayerShape& shape, const LayerPlaces& places, const LayerSide
              const LayerParameters& parameters, const Sink& launch) {
   const Kept keep = kept(shape, places.activations);
   const CodedLaunches coded(shape, side, launch);
+  quantize_weights(shape, places, parameters, launch);
   if (has_norm(shape.kind)) launch_norm(shape, parameters, places.input, keep.normed, launch);
   coded.quantize({.x = has_norm(shape.kind) ? keep.normed : places.input}, shape.hidden,
                  keep.x_rows, keep.x);
-  coded.forward(size_of(shape), keep.x_rows, parameters.first_codes, places.output,
-                coded.rows().with_bias(parameters.first_bias));
+  coded.forward(size_of(shape), keep.x_rows, weights_of(shape, places, parameters).first,
+                places.output, coded.rows().with_bias(parameters.first_bias));
 }
 
 void weight_gradients(const LayerShape& shape, std::span<const WeightOperands> passes,
@@ -78,7 +79,8 @@ void backward(const LayerShape& shape, const LayerPlaces& places, const LayerSid
   coded.quantize({.x = places.grad_output}, shape.ffn, keep.dy_rows, dy);
   coded.weight_gradient(size_of(shape), dy, keep.x, targets.first);
   if (!shape.needs_grad_input && !has_norm(shape.kind)) return;
-  coded.input_gradient(size_of(shape), keep.dy_rows, parameters.first_codes, places.grad_input);
+  coded.input_gradient(size_of(shape), keep.dy_rows, weights_of(shape, places, parameters).first,
+                       places.grad_input);
   if (has_norm(shape.kind)) {
     launch_norm_backward(shape, parameters, targets, places.input, places.grad_input, launch);
   }

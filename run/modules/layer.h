@@ -131,6 +131,7 @@ struct LayerPlaces {
   std::byte* activations = nullptr;
   std::byte* operands = nullptr;
   std::byte* scratch = nullptr;
+  std::byte* quantized_weight = nullptr;  ///< null where weights are quantized once before the step
 };
 
 /// Tensors on the device that come with a microbatch; null if the layer has no such tensor.
@@ -143,7 +144,8 @@ struct LayerSide {
   float* grad_scales = nullptr;
 };
 
-/// A weight as codes, of all groups, both ways; null if its layer has none.
+/// A weight as codes, of all groups, both ways; null if its layer has none, or if each microbatch
+/// makes them for itself.
 struct CodedWeight {
   Codes along_in;
   Codes along_out;

@@ -40,6 +40,9 @@ enum class Reach : std::uint8_t {
 /// Bytes of the codes of the incoming gradient that B leaves to W, of a layer that has a scaling.
 [[nodiscard]] std::int64_t coded_gradient_bytes(const LayerShape& shape);
 
+/// Bytes of `quantized_weight`, of a layer that has a scaling.
+[[nodiscard]] std::int64_t quantized_weight_bytes(const LayerShape& shape);
+
 /// Bytes of `activations`.
 [[nodiscard]] std::int64_t kept_bytes(const LayerShape& shape);
 

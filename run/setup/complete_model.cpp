@@ -151,6 +151,8 @@ class Completer {
       assume(fmt::format("recipe {} run as {} with copied operands", name_of(recipe_of(module)),
                          name_of(*module.dtype)));
     }
+    // Without codes products read the weight itself.
+    module.bytes.quantized_weight = shape.scaling ? quantized_weight_bytes(shape) : 0;
     if (!aliases.input || shape.scaling) module.bytes.activations = kept_bytes(shape);
     if (!aliases.grad_output) {
       module.bytes.operands = shape.scaling

@@ -161,6 +161,11 @@ Refusal too_small(const Module& module, const LayerShape& shape, const LayerFact
   if (bytes(BufferKind::Activations) < kept) {
     return lacks("activations", kept, BufferKind::Activations);
   }
+  const std::int64_t weight =
+      shape.scaling && facts.keeps_quantized_weight ? quantized_weight_bytes(shape) : 0;
+  if (bytes(BufferKind::QuantizedWeight) < weight) {
+    return lacks("quantized weight", weight, BufferKind::QuantizedWeight);
+  }
   const std::int64_t copied = shape.scaling ? coded_gradient_bytes(shape) : output;
   const std::int64_t operands = facts.delayed && shape.copies_grad_output ? copied : 0;
   if (bytes(BufferKind::Operands) < operands) {
@@ -213,6 +218,7 @@ Result<StepLayers, std::string> StepLayers::of(const PlannedStep& step) {
             .layer = at,
             .shape = shape_of(module, facts),
             .flags = module.flags,
+            .quantizes_each_time = facts.keeps_quantized_weight,
             .bias_with_backward = makes_bias_with_backward(step, module),
             .sizes_in_input = module.splits == Splits::Input && is_grouped(*module.kind)};
         if (auto why = wrong_alias(module, facts)) return *why;

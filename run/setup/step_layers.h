@@ -27,6 +27,7 @@ struct StepLayer {
   std::int32_t layer = 0;
   LayerShape shape;
   ModuleFlags flags;
+  bool quantizes_each_time = false;  ///< each forward makes codes of the weights for itself
   bool bias_with_backward = false;  ///< B makes the bias gradient, even if W is delayed
   bool sizes_in_input = false;      ///< group sizes are in the static input, after its rows
   std::array<std::uint32_t, kRoles> parameter{kNoParameter, kNoParameter, kNoParameter,

@@ -45,6 +45,10 @@ class LocalCapture {
     return table_.id(rank_, work.chunk, layer, work.microbatch, kind);
   }
 
+  [[nodiscard]] bool keeps_weight(const Work& work, std::int32_t layer) const {
+    return table_.facts(rank_, work.chunk, layer).keeps_quantized_weight;
+  }
+
   void take(const Work& work, std::int32_t layer, BufferKind kind) {
     const BufferId buffer = id(work, layer, kind);
     const std::int64_t bytes = table_.bytes(buffer);
@@ -79,6 +83,7 @@ class LocalCapture {
                               id(work, layer - 1, BufferKind::Output)))
       take(work, layer, BufferKind::StaticInput);
     take(work, layer, BufferKind::Activations);
+    if (keeps_weight(work, layer)) take(work, layer, BufferKind::QuantizedWeight);
     if (is_last(table_, rank_, work, layer)) {
       pass_through(work, layer, BufferKind::Output);
     } else {
@@ -97,6 +102,7 @@ class LocalCapture {
     } else {
       take(work, layer, BufferKind::GradInput);
     }
+    if (keeps_weight(work, layer)) give_back(work, layer, BufferKind::QuantizedWeight);
     if (!work.delayed) release(work, layer);
   }
 

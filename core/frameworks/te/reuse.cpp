@@ -141,6 +141,7 @@ class Capture {
       input = consumed.take();
     }
     take(work, layer, BufferKind::Activations);
+    if (of.keeps_quantized_weight) take(work, layer, BufferKind::QuantizedWeight);
     take(work, layer, BufferKind::Output);
   }
 
@@ -159,6 +160,7 @@ class Capture {
       if (!work.delayed || !of.weight_reads_kept()) {
         give_back(work, layer, BufferKind::Activations);
       }
+      if (of.keeps_quantized_weight) give_back(work, layer, BufferKind::QuantizedWeight);
       give_back(work, layer, BufferKind::Output);
       if (above) give_back(work, *above, BufferKind::GradInput);
       above = layer;

@@ -53,7 +53,7 @@ class Pass {
   }
 
   void forward(const Work& work, const LayerFacts& of) {
-    live_ += bytes(of, {BufferKind::Activations, BufferKind::Output});
+    live_ += bytes(of, {BufferKind::Activations, BufferKind::QuantizedWeight, BufferKind::Output});
     note(work, 0);
   }
 
@@ -61,7 +61,7 @@ class Pass {
     std::int64_t beside = bytes(of, {BufferKind::GradOutput, BufferKind::GradInput});
     if (work.delayed) beside += bytes(of, {BufferKind::Operands});
     note(work, beside);
-    live_ -= bytes(of, {BufferKind::Activations});
+    live_ -= bytes(of, {BufferKind::Activations, BufferKind::QuantizedWeight});
     if (!keeps_outputs_) live_ -= bytes(of, {BufferKind::Output});
   }
 

@@ -44,8 +44,10 @@ BufferTable one_chunk(const Layers& layers, const ModuleTable& modules = {},
 }
 
 // Every buffer in turn has the next number, and is found by it.
-void expect_numbered(const Schedule& schedule, std::int32_t microbatches) {
-  const BufferTable table(schedule, microbatches, {}, {});
+void expect_numbered(const Schedule& schedule, std::int32_t microbatches,
+                     const ModuleTable& modules = {}, std::size_t kinds = kUnquantizedKinds) {
+  const BufferTable table(schedule, microbatches, modules, {});
+  ASSERT_EQ(table.kinds(), kinds);
   BufferId next = 0;
   for (std::int32_t r = 0; r < static_cast<std::int32_t>(table.ranks()); ++r) {
     const auto& layers = schedule.ranks[static_cast<std::size_t>(r)].layers.values;
@@ -54,7 +56,7 @@ void expect_numbered(const Schedule& schedule, std::int32_t microbatches) {
       ASSERT_EQ(table.layers(r, c), layers[static_cast<std::size_t>(c) - 1]);
       for (std::int32_t l = 0; l < table.layers(r, c); ++l) {
         for (std::int32_t m = 0; m < microbatches; ++m) {
-          for (std::size_t kind = 0; kind < kBufferKinds; ++kind) {
+          for (std::size_t kind = 0; kind < kinds; ++kind) {
             const Buffer buffer{.rank = r,
                                 .chunk = c,
                                 .layer = l,
@@ -69,7 +71,7 @@ void expect_numbered(const Schedule& schedule, std::int32_t microbatches) {
     }
   }
   EXPECT_EQ(table.size(), next);
-  EXPECT_EQ(BufferTable::count(schedule, microbatches), next);
+  EXPECT_EQ(BufferTable::count(schedule, microbatches, modules), next);
 }
 
 TEST(Buffers, AreNumberedOneByOneWhateverTheShape) {
@@ -95,12 +97,40 @@ TEST(Buffers, AreNumberedPastRanksAndChunksWithoutLayers) {
   expect_numbered(schedule_of({{}}), 1);
 }
 
+Module quantizing() {
+  Module module{.name = "m", .kind = ModuleKind::Linear, .recipe = Recipe::Block};
+  module.shape = {.tokens = 8, .hidden = 128, .ffn = 256};
+  module.dtype = DataType::Bf16;
+  return module;
+}
+
+ModuleTable every_layer_of(const Module& module) {
+  return {.list = {module}, .layers = {{{0}}}};
+}
+
+TEST(Buffers, AreEightWhereAMicrobatchQuantizesItsWeight) {
+  expect_numbered(schedule_of({{2, 1}, {3}}), 2, every_layer_of(quantizing()), 8);
+  Module kept = quantizing();
+  kept.weight_cache = WeightCache::Device;
+  expect_numbered(schedule_of({{2, 1}, {3}}), 2, every_layer_of(kept), 7);
+}
+
+TEST(Buffers, OfAQuantizedWeightAreAUnitWhereSizesAreUnknown) {
+  Module module = quantizing();
+  module.shape = {};
+  const BufferTable table = one_chunk({}, every_layer_of(module));
+  EXPECT_FALSE(table.sized());
+  EXPECT_TRUE(table.facts(0, 1, 0).keeps_quantized_weight);
+  EXPECT_EQ(table.facts(0, 1, 0).bytes[7], 1);
+  EXPECT_EQ(one_chunk({}).facts(0, 1, 0).bytes[7], 0);
+}
+
 TEST(Buffers, AreCountedWithoutBeingMade) {
   const Schedule schedule = schedule_of({{1'000'000'000, 3}, {}});
-  EXPECT_EQ(BufferTable::count(schedule, 2), 1'000'000'003ULL * 2 * 7);
+  EXPECT_EQ(BufferTable::count(schedule, 2, {}), 1'000'000'003ULL * 2 * 7);
   const Schedule beyond =
       schedule_of(std::vector<std::vector<std::int64_t>>(3, {INT64_MAX / 2, INT64_MAX / 2}));
-  EXPECT_GE(BufferTable::count(beyond, INT32_MAX), std::uint64_t{kNoBuffer});
+  EXPECT_GE(BufferTable::count(beyond, INT32_MAX, {}), std::uint64_t{kNoBuffer});
 }
 
 TEST(Buffers, OfAChunkAreOfOneLayerUnlessItSaysMore) {
@@ -272,6 +302,7 @@ TEST(Buffers, OfARankLieWithinAddressesTogether) {
 TEST(Buffers, HaveNames) {
   EXPECT_EQ(name_of(BufferKind::StaticInput), "static input");
   EXPECT_EQ(name_of(BufferKind::Scratch), "scratch");
+  EXPECT_EQ(name_of(BufferKind::QuantizedWeight), "quantized weight");
 }
 
 }  // namespace

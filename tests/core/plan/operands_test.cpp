@@ -132,7 +132,41 @@ TEST(Operands, SplitsThatAreAnInputOfTheGraphAreReadAgain) {
       << "it has no groups";
 }
 
+bool keeps(ModuleKind kind, Recipe recipe, const std::function<void(Module&)>& change = {}) {
+  Module module{.kind = kind, .dtype = DataType::Bf16, .recipe = recipe};
+  if (change) change(module);
+  return keeps_quantized_weight(module);
+}
+
+TEST(QuantizedWeights, AreKeptForBackwardByEachMicrobatch) {
+  for (const Row& row : kTable) {
+    SCOPED_TRACE(name_of(row.kind));
+    EXPECT_FALSE(keeps(row.kind, Recipe::None));
+    for (const Recipe recipe : kQuantizing) EXPECT_TRUE(keeps(row.kind, recipe));
+  }
+}
+
+TEST(QuantizedWeights, AreNotKeptByAMicrobatchWhereTheModuleKeepsThem) {
+  for (const WeightCache cache : {WeightCache::Device, WeightCache::Python}) {
+    EXPECT_FALSE(keeps(ModuleKind::Linear, Recipe::Block,
+                       [&](Module& module) { module.weight_cache = cache; }));
+  }
+}
+
+TEST(QuantizedWeights, AreNotKeptWhereBackwardReadsNone) {
+  const auto wide = [](Module& module) { module.flags.high_precision_backward = true; };
+  EXPECT_FALSE(keeps(ModuleKind::LayerNormMlp, Recipe::Block, wide));
+  EXPECT_FALSE(keeps(ModuleKind::TransformerLayer, Recipe::Block,
+                     [](Module& module) { module.remakes = true; }));
+  const auto first = [](Module& module) { module.flags.input_requires_grad = false; };
+  EXPECT_FALSE(keeps(ModuleKind::Linear, Recipe::Block, first));
+  EXPECT_FALSE(keeps(ModuleKind::GroupedLinear, Recipe::Block, first));
+  EXPECT_TRUE(keeps(ModuleKind::LayerNormLinear, Recipe::Block, first)) << "its norm needs it";
+  EXPECT_TRUE(keeps(ModuleKind::GroupedMlp, Recipe::Block, first)) << "so does the first product";
+}
+
 TEST(Operands, OfAModuleThatDoesNotSayItsKindAreUnknown) {
+  EXPECT_FALSE(keeps_quantized_weight({.recipe = Recipe::Block}));
   EXPECT_EQ(aliases_of({.name = "m", .recipe = Recipe::Mxfp8}), std::nullopt);
 }
 

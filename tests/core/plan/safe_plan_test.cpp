@@ -110,6 +110,21 @@ TEST(SafePlan, IsInBytesWhereSizesAreDeclared) {
   EXPECT_EQ(memory_of(delayed).lower_bound, 50 + 16 + 12);
 }
 
+TEST(SafePlan, HoldsAQuantizedWeightFromForwardToBackward) {
+  Module module = sized_module();
+  module.kind = ModuleKind::Linear;
+  module.recipe = Recipe::Block;
+  module.bytes.quantized_weight = 1000;
+  const auto pool = [&](const std::string& order) {
+    const PlannedStep step(one_rank(order, 2), all_of(module));
+    EXPECT_EQ(memory_of(step).pool, memory_of(step).lower_bound);
+    return memory_of(step).pool;
+  };
+  EXPECT_EQ(pool("F1.0 B1.0 F1.1 B1.1"), 50 + 16 + 1000);
+  EXPECT_EQ(pool("F1.0 F1.1 B1.0 B1.1"), 2 * 50 + 16 + 2000);
+  EXPECT_LT(pool("F1.0 B1.0 F1.1 W1.0 B1.1 W1.1"), 2000) << "W reads none";
+}
+
 TEST(SafePlan, CountsWeightsBesideThePeak) {
   Module module = sized_module();
   module.bytes.weight = 1000;
@@ -178,6 +193,9 @@ ModuleTable mixed_modules() {
   ModuleTable modules{.list = {sized_module(), sized_module(), sized_module()}, .layers = {}};
   modules.list[1].bytes = {.input = 16, .output = 4, .activations = 0, .operands = 7};
   modules.list[2].bytes = {.input = 4, .output = 16, .activations = 90, .operands = 0};
+  modules.list[2].kind = ModuleKind::Linear;
+  modules.list[2].recipe = Recipe::Block;
+  modules.list[2].bytes.quantized_weight = 20;
   return modules;
 }
 

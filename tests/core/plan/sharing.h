@@ -107,6 +107,7 @@ class Sharing {
     if (work.kind == Kind::Forward) {
       uses(BufferKind::StaticInput);
       uses(BufferKind::Activations);
+      if (facts.keeps_quantized_weight) uses(BufferKind::QuantizedWeight);
       uses(BufferKind::Output);
     } else if (work.kind == Kind::BackwardWeight) {
       uses(BufferKind::Scratch);
@@ -118,6 +119,7 @@ class Sharing {
       uses(BufferKind::GradInput);
       uses(BufferKind::StaticInput);
       uses(BufferKind::Activations);
+      if (facts.keeps_quantized_weight) uses(BufferKind::QuantizedWeight);
       uses(BufferKind::Output);
       if (work.delayed) uses(BufferKind::Operands);
       if (layer + 1 < step_.table().layers(rank, work.chunk)) {

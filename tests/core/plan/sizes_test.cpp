@@ -30,7 +30,7 @@ Module quantized(ModuleKind kind, Recipe recipe) {
 }
 
 // In the order of BufferKind: static input, grad output, output, grad input, activations, operands,
-// scratch.
+// scratch, quantized weight.
 TEST(Sizes, OfAProductFollowFromItsShape) {
   for (const auto kind :
        {ModuleKind::Linear, ModuleKind::GroupedLinear, ModuleKind::LayerNormLinear,
@@ -52,17 +52,20 @@ TEST(Sizes, OfQuantizedCopiesAreTheirElementsAndScales) {
     Recipe recipe;
     std::int64_t input;
     std::int64_t gradient;
+    std::int64_t weight;  ///< of 2048 lines of 512, and of 512 of 2048
   };
-  for (const Row& row :
-       {Row{Recipe::Delayed, 512 * kKiB + 4, 2048 * kKiB + 4},
-        Row{Recipe::Current, 512 * kKiB + 4, 2048 * kKiB + 4},
-        Row{Recipe::Block, 512 * kKiB + 512 * 8 * 4, 2048 * kKiB + 2048 * 8 * 4},
-        Row{Recipe::Mxfp8, 512 * kKiB + 512 * 32, 2048 * kKiB + 2048 * 32},
-        Row{Recipe::Nvfp4, 256 * kKiB + 512 * 64 + 4, 1024 * kKiB + 2048 * 64 + 4}}) {
+  for (const Row& row : {Row{Recipe::Delayed, 512 * kKiB + 4, 2048 * kKiB + 4, 2048 * kKiB + 8},
+                         Row{Recipe::Current, 512 * kKiB + 4, 2048 * kKiB + 4, 2048 * kKiB + 8},
+                         Row{Recipe::Block, 512 * kKiB + 512 * 8 * 4, 2048 * kKiB + 2048 * 8 * 4,
+                             2048 * kKiB + 2 * 64 * 4},
+                         Row{Recipe::Mxfp8, 512 * kKiB + 512 * 32, 2048 * kKiB + 2048 * 32,
+                             2048 * kKiB + 2048 * 16 + 512 * 64},
+                         Row{Recipe::Nvfp4, 256 * kKiB + 512 * 64 + 4, 1024 * kKiB + 2048 * 64 + 4,
+                             1024 * kKiB + 2048 * 32 + 512 * 128 + 8}}) {
     SCOPED_TRACE(name_of(row.recipe));
     EXPECT_EQ(buffer_bytes(quantized(ModuleKind::Linear, row.recipe), kCopies),
               (Sizes{1024 * kKiB, 4096 * kKiB, 4096 * kKiB, 1024 * kKiB, row.input, row.gradient,
-                     4096 * kKiB}))
+                     4096 * kKiB, row.weight}))
         << "tensors between modules are bf16, and a copy is widened again to be read";
   }
 }
@@ -114,9 +117,11 @@ TEST(Sizes, OfAWeightThatIsKeptQuantizedCountItsCopies) {
   Module module = quantized(ModuleKind::Linear, Recipe::Block);
   module.bytes.weight = 7;
   EXPECT_EQ(weight_bytes(module), 7) << "each microbatch has copies of its own";
-  module.weight_cache = WeightCache::Device;
   const std::int64_t row_wise = 2048 * 512 + 16 * 4 * 4;
   const std::int64_t column_wise = 2048 * 512 + 4 * 16 * 4;
+  EXPECT_EQ((*buffer_bytes(module, kCopies))[7], row_wise + column_wise);
+  module.weight_cache = WeightCache::Device;
+  EXPECT_EQ((*buffer_bytes(module, kCopies))[7], 0);
   EXPECT_EQ(weight_bytes(module), 7 + row_wise + column_wise);
   module.flags.high_precision_backward = true;
   EXPECT_EQ(weight_bytes(module), 7 + row_wise) << "B reads the weight itself";
@@ -134,6 +139,10 @@ TEST(Sizes, OfWeightsOfGroupsAndMlpsThatAreKeptQuantized) {
   EXPECT_EQ(weight_bytes(module), 3 * 2 * (2048 * 512 + 4));
   module.kind = ModuleKind::GroupedMlp;
   EXPECT_EQ(weight_bytes(module), 3 * 2 * (3 * 2048 * 512 + 2 * 4));
+  module.kind = ModuleKind::Attention;
+  EXPECT_EQ(weight_bytes(module), 0) << "nobody says how many heads it has";
+  module.shape = {.hidden = 512, .heads = 4, .kv_heads = 2, .head_dim = 64};
+  EXPECT_EQ(weight_bytes(module), 2 * ((512 + 256) * 512 + 2 * 4)) << "4 + 2 * 2 heads, and 4";
   module.kind = ModuleKind::TransformerLayer;
   EXPECT_EQ(weight_bytes(module), 0) << "its weights do not follow from a shape";
 }

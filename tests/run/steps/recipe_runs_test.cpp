@@ -152,6 +152,31 @@ TEST(RecipeRuns, WeightGradientsReadNeitherTheInputNorTheGradient) {
   EXPECT_EQ(products, 2u);
 }
 
+// --- weights that stay quantized -----------------------------------------------------------------
+
+// What forward makes wrong shows in the weight gradient of the layer behind.
+Input step_of(const std::string& order) {
+  return typed("capo 1\nranks 1\nlayers 2\nmicrobatches 2\nrank 0: " + order + "\n");
+}
+
+// Without a cache of weights they are buffers: as large as planned, and read by B where F made
+// them.
+TEST(RecipeRuns, AWeightThatEachMicrobatchQuantizesIsABuffer) {
+  for (const ModuleKind kind : kCodedKinds) {
+    SCOPED_TRACE(name_of(kind));
+    const auto planned = [&](const Module& module, const std::string& order) {
+      return report_of(verified(step_of(order), every_layer(module)), {.replays = 1}).bytes.planned;
+    };
+    Module kept = coded(kind, Recipe::Block);
+    kept.weight_cache = WeightCache::Device;
+    const Module each = coded(kind, Recipe::Block);
+    const std::int64_t one =
+        planned(each, "F1.0 B1.0 F1.1 B1.1") - planned(kept, "F1.0 B1.0 F1.1 B1.1");
+    EXPECT_GT(one, 0);
+    EXPECT_EQ(planned(each, "F1.0 F1.1 B1.0 B1.1") - planned(kept, "F1.0 F1.1 B1.0 B1.1"), 2 * one);
+  }
+}
+
 // --- wrong kernels -------------------------------------------------------------------------------
 
 template <typename Of, typename Change>

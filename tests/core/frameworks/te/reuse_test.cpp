@@ -161,6 +161,24 @@ TEST(TePlan, CopiesForTheWeightGradientLiveToIt) {
   EXPECT_EQ(aliased.at(BufferKind::Operands, 0), kNowhere);
 }
 
+// Each microbatch quantizes the weight for itself: its copies are there from F to B, and not to W.
+TEST(TePlan, QuantizedWeightsLiveFromForwardToBackward) {
+  Module module = sized_module();
+  module.kind = ModuleKind::Linear;
+  module.recipe = Recipe::Block;
+  module.bytes.quantized_weight = 1000;
+  const auto pool = [&](const std::string& order) {
+    return TePlanOf(one_rank(order, 2), all_of(module)).memory().pool;
+  };
+  const TePlanOf apart(one_rank("F1.0 B1.0 F1.1 W1.0 B1.1 W1.1", 2), all_of(module));
+  EXPECT_EQ(apart.at(BufferKind::QuantizedWeight, 0), apart.at(BufferKind::QuantizedWeight, 1));
+  const std::int64_t one = pool("F1.0 B1.0 F1.1 B1.1");
+  const std::int64_t two = pool("F1.0 F1.1 B1.0 B1.1");
+  module.weight_cache = WeightCache::Device;
+  EXPECT_EQ(pool("F1.0 B1.0 F1.1 B1.1") + 1000, one);
+  EXPECT_EQ(pool("F1.0 F1.1 B1.0 B1.1") + 2000, two);
+}
+
 TEST(TePlan, BlocksOfAnotherSizeAreNotTaken) {
   const TePlanOf plan(one_rank("F1.0 B1.0 F1.1 B1.1", 2), all_of(sized_module()),
                       {.aliases = kBoth});

@@ -37,6 +37,20 @@ TEST(WarmUpPasses, HoldOutputsAndWhatIsKeptUntilTheBackward) {
   EXPECT_EQ(together.entry, 2U);
 }
 
+TEST(WarmUpPasses, HoldQuantizedWeightsUntilTheBackward) {
+  ModuleTable quantizing = modules();
+  quantizing.list[0].kind = ModuleKind::Linear;
+  quantizing.list[0].recipe = Recipe::Block;
+  quantizing.list[0].bytes.quantized_weight = 5000;
+  const auto most = [&](const std::string& order) {
+    const PlannedStep step(read_schedule("ranks 1\nmicrobatches 2\nrank 0: " + order + "\n"),
+                           quantizing, {.aliases = Aliases{}});
+    return warm_up_of(step.table(), 0, step.course().work.at(0), 2, false).most;
+  };
+  EXPECT_EQ(most("F1 B1 F1 B1"), 2 + 5110 + 11);
+  EXPECT_EQ(most("F1 F1 B1 B1"), 2 + 2 * 5110 + 11);
+}
+
 TEST(WarmUpPasses, KeepOutputsToTheEndUpTo219) {
   const WarmUp apart = passes("F1 B1 F1 B1", true);
   EXPECT_EQ(apart.most, 2 + 120 + 11);
