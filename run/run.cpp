@@ -429,6 +429,7 @@ class Loop {
 
   void step_eagerly() {
     engine_.label("eager execution");
+    renew_codes(setup_.loaded);
     setup_.eager.reset(setup_.eager_deposits);
     EagerMemory memory(engine_, setup_.table(), options_.poison);
     Stepper stepper(setup_.loaded, setup_.program, memory, setup_.eager, setup_.eager_deposits,
@@ -478,6 +479,7 @@ class Loop {
   // Replays once, in so many microseconds.
   double replay_once(Stepper& stepper) {
     if (setup_.late) setup_.late->reset();
+    if (age_codes(setup_.loaded)) engine_.synchronise();
     setup_.replayed.reset(setup_.replayed_deposits);  // returns when the engine is done with it
     setup_.transport->begin_step();
     if (failed()) return 0;

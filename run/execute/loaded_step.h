@@ -76,6 +76,15 @@ struct LoadedStep {
 [[nodiscard]] std::vector<CodedWeight> coded_weights(Engine& engine, const StepLayers& layers,
                                                      const std::vector<GroupedTensor>& parameters);
 
+/// Makes the codes of a layer's weights that coded_weights() made, from the weights of the step.
+void make_codes_anew(const LoadedStep& loaded, const StepLayer& layer, const Sink& launch);
+
+/// Puts other codes there wherever StepLayer::codes_age says that they age, as an optimizer's step
+/// does to those of the step before it. Returns whether there are any.
+bool age_codes(const LoadedStep& loaded);
+/// Makes those of the step again, and returns when the engine has done so.
+void renew_codes(const LoadedStep& loaded);
+
 /// The messages of a program's transfers, with the bytes that its layers make.
 [[nodiscard]] std::vector<Message> messages_of(const Program& program, const BufferTable& table,
                                                const StepLayers& layers);

@@ -375,6 +375,8 @@ void Stepper::launch_layer(const OpPart& part, std::int32_t at, bool first, Mode
   if (loaded_.hooks.substitute_saved) saved_.substitute(layer, part.work, places, parameters);
   const LayerSide side = view_.side(layer, part.work, places);
   if (is_forward) {
+    const bool makes_codes = layer.codes_age == WeightCache::Device && part.work.microbatch == 0;
+    if (makes_codes && mode != Mode::Eager) make_codes_anew(loaded_, layer, sink);
     forward(layer.shape, places, side, parameters, sink);
     if (mode == Mode::Eager) keep_choices(part, at, places, stream);
   } else {

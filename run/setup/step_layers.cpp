@@ -125,6 +125,13 @@ bool makes_bias_with_backward(const PlannedStep& step, const Module& module) {
   return gradients::is_operation(*module.kind) || grouped_path || quantizes(recipe_of(module));
 }
 
+// A weight that no optimizer changes is the same in every step, and capo's own graphs find the
+// codes of the step.
+std::optional<WeightCache> age_of_codes(const PlannedStep& step, const Module& module) {
+  if (step.view().plan().kind != PlanKind::Te || module.flags.frozen_weight) return std::nullopt;
+  return scaling_of(module) ? module.weight_cache : std::nullopt;
+}
+
 // After a norm, between the products of an MLP, and by a recipe, W reads what forward made.
 Refusal wrong_alias(const Module& module, const LayerFacts& facts) {
   const bool codes = scaling_of(module).has_value();
@@ -219,6 +226,7 @@ Result<StepLayers, std::string> StepLayers::of(const PlannedStep& step) {
             .shape = shape_of(module, facts),
             .flags = module.flags,
             .quantizes_each_time = facts.keeps_quantized_weight,
+            .codes_age = age_of_codes(step, module),
             .bias_with_backward = makes_bias_with_backward(step, module),
             .sizes_in_input = module.splits == Splits::Input && is_grouped(*module.kind)};
         if (auto why = wrong_alias(module, facts)) return *why;

@@ -154,9 +154,55 @@ TEST(RecipeRuns, WeightGradientsReadNeitherTheInputNorTheGradient) {
 
 // --- weights that stay quantized -----------------------------------------------------------------
 
+CheckOptions kept_by_te(ModuleKind kind, Recipe recipe, WeightCache cache) {
+  Module module = coded(kind, recipe);
+  module.weight_cache = cache;
+  return every_layer(module, PlanKind::Te);
+}
+
 // What forward makes wrong shows in the weight gradient of the layer behind.
 Input step_of(const std::string& order) {
   return typed("capo 1\nranks 1\nlayers 2\nmicrobatches 2\nrank 0: " + order + "\n");
+}
+
+// Codes of the step before are there as a replay begins, and the first microbatch makes new ones.
+TEST(RecipeRuns, AWeightThatTheFirstMicrobatchQuantizesIsThatOfTheStep) {
+  for (const ModuleKind kind : kCodedKinds) {
+    for (const Recipe recipe : kRecipes) {
+      const CheckOptions options = kept_by_te(kind, recipe, WeightCache::Device);
+      for (const Granularity graphs : kGranularities) {
+        SCOPED_TRACE(name_of(kind));
+        expect_coded_right(report_of(verified(step_of("F1.0 F1.1 B1.0 B1.1"), options),
+                                     {.graphs = graphs, .replays = 2}));
+      }
+    }
+  }
+}
+
+// Y07 and C13.
+TEST(RecipeRuns, AStaleWeightShows) {
+  for (const ModuleKind kind : kCodedKinds) {
+    for (const Recipe recipe : kRecipes) {
+      SCOPED_TRACE(fmt::format("{}, {}", name_of(kind), name_of(recipe)));
+      const auto report = [&](const std::string& order, WeightCache cache) {
+        const CheckOptions options = kept_by_te(kind, recipe, cache);
+        return report_of(admitted(step_of(order), options), {.replays = 2});
+      };
+      const RunReport late = report("F1.1 F1.0 B1.1 B1.0", WeightCache::Device);
+      EXPECT_FALSE(late.bit_equal);
+      EXPECT_TRUE(late.within_bounds) << "eager execution quantizes the weight of the step";
+      EXPECT_EQ(late.victims, late.predicted);
+      EXPECT_TRUE(report("F1.0 F1.1 B1.1 B1.0", WeightCache::Device).bit_equal);
+      EXPECT_FALSE(report("F1.0 F1.1 B1.1 B1.0", WeightCache::Python).bit_equal);
+    }
+  }
+}
+
+TEST(RecipeRuns, AFrozenWeightIsNeverStale) {
+  CheckOptions options =
+      kept_by_te(ModuleKind::LayerNormLinear, Recipe::Block, WeightCache::Python);
+  for (Module& module : options.modules.list) module.flags.frozen_weight = true;
+  expect_coded_right(report_of(verified(step_of("F1.0 F1.1 B1.0 B1.1"), options), {.replays = 2}));
 }
 
 // Without a cache of weights they are buffers: as large as planned, and read by B where F made
