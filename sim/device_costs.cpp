@@ -104,19 +104,27 @@ struct ModuleTimes {
   Account dispatch;  ///< a combine takes as long
 };
 
+// The types of a module that has one.
+LayerTypes types_of(const Module& module) {
+  return {*module.dtype, recipe_of(module)};
+}
+
 class Pricer {
  public:
   Pricer(const DeviceFigures& device, const Efficiency& efficiency)
       : device_(device), share_(efficiency) {}
 
   [[nodiscard]] ModuleTimes times(const ModelConfiguration& of, const Inventory& inventory,
-                                  const LayerTypes& types) const {
+                                  const Module& module) const {
+    const LayerTypes types = types_of(module);
     ModuleTimes times;
+    quantization_of_forward(times.forward, inventory, module);
     times.forward.add(products(inventory, types));
     attention(times.forward, inventory, 1);
     kept_once(times.forward, of, inventory);
     gathered(times.forward, of, inventory);
     if (of.recompute == Recompute::Full) times.backward.add(times.forward);
+    quantization_of_backward(times.backward, inventory, module);
     times.backward.add(products(inventory, types));
     attention(times.backward, inventory, 2.5);
     kept_once(times.backward, of, inventory);
@@ -135,6 +143,48 @@ class Pricer {
   [[nodiscard]] double flops(const LayerTypes& types) const {
     if (quantizes(types.recipe)) return device_.fp8_flops;
     return types.between == DataType::Fp32 ? device_.fp32_flops : device_.bf16_flops;
+  }
+
+  // What quantizes `rows` of `columns`: it reads them, twice where the largest magnitude of all has
+  // to be known before, and writes copies.
+  static double quantized(const LayerTypes& types, std::int64_t rows, std::int64_t columns,
+                          bool both_ways) {
+    QuantizedCopy copy{.rows = rows, .columns = columns, .lines = CopyLines::Rows};
+    double copies = number(copy_bytes(types.recipe, copy));
+    copy.lines = CopyLines::Columns;
+    if (both_ways) copies += number(copy_bytes(types.recipe, copy));
+    const double reads = types.recipe == Recipe::Current ? 2 : 1;
+    return reads * number(rows) * number(columns) * number(element_bytes(types.between)) + copies;
+  }
+
+  // The copy of X that is kept for W counts with what a layer keeps.
+  void quantization_of_forward(Account& account, const Inventory& inventory,
+                               const Module& module) const {
+    const LayerTypes types = types_of(module);
+    if (!quantizes(types.recipe)) return;
+    const bool backward = !module.flags.high_precision_backward;
+    double bytes = 0;
+    for (const LayerProduct& product : inventory.products) {
+      if (!is_quantized(product)) continue;
+      bytes += quantized(types, product.rows, product.in, false);
+      if (!module.weight_cache) bytes += weight_bytes(inventory, product);
+    }
+    if (!module.weight_cache) {
+      bytes += number(inventory.quantized_weights(
+          types.recipe, backward ? WeightCopies::Both : WeightCopies::Forward));
+    }
+    memory(account, "quantization", bytes);
+  }
+
+  void quantization_of_backward(Account& account, const Inventory& inventory,
+                                const Module& module) const {
+    const LayerTypes types = types_of(module);
+    if (!quantizes(types.recipe) || module.flags.high_precision_backward) return;
+    double bytes = 0;
+    for (const LayerProduct& product : inventory.products) {
+      if (is_quantized(product)) bytes += quantized(types, product.rows, product.out, true);
+    }
+    memory(account, "quantization", bytes);
   }
 
   // Products wait for whatever takes longer, their numbers or their bytes.
@@ -236,11 +286,6 @@ bool is_priced(const Module& module) {
   return module.cost.forward && module.cost.backward && module.cost.weight;
 }
 
-// The types of a module that has one.
-LayerTypes types_of(const Module& module) {
-  return {*module.dtype, recipe_of(module)};
-}
-
 Result<Inventory, std::string> inventory_to_price(const Model& model, const Module& module) {
   const auto lacks = [&](std::string_view member) {
     return fmt::format("module `{}` has no `{}`, so its times do not follow", module.name, member);
@@ -317,7 +362,7 @@ Result<std::vector<CostOrigin>, std::string> price(Model& model, const DeviceFig
     }
     const auto inventory = inventory_to_price(model, module);
     if (!inventory) return inventory.error();
-    const ModuleTimes times = pricer.times(*model.configuration, *inventory, types_of(module));
+    const ModuleTimes times = pricer.times(*model.configuration, *inventory, module);
     state_all(module, times, inventory->dispatched_bytes > 0, origins);
   }
   price_transfers(model, pricer, origins);

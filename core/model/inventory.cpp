@@ -275,6 +275,10 @@ std::int64_t weight_copy_bytes(Recipe recipe, WeightCopies copies, std::int64_t 
   return saturated_sum(forward, copy_bytes(recipe, copy));
 }
 
+bool is_quantized(const LayerProduct& product) {
+  return product.name != kRouter;
+}
+
 std::int64_t Inventory::quantized_weights(Recipe recipe, WeightCopies copies) const {
   std::int64_t sum = 0;
   for (const LayerTensor& tensor : tensors) {

@@ -65,6 +65,9 @@ struct LayerProduct {
   std::int64_t out = 0;
 };
 
+/// Whether a recipe quantizes the operands of the product: those of a router stay as they are.
+[[nodiscard]] bool is_quantized(const LayerProduct& product);
+
 /// The products of queries with keys and of those with values, half of which a causal mask skips.
 struct CoreAttention {
   std::int64_t queries = 0;  ///< of all sequences of the microbatch on this rank

@@ -3,6 +3,7 @@
 #include "sim/device_costs.h"
 
 #include "core/model/derive.h"
+#include "core/model/inventory.h"
 #include "core/model/ready_models.h"
 
 #include <gtest/gtest.h>
@@ -95,6 +96,38 @@ TEST(DeviceCosts, OfProductsThatWaitForMemoryAreTheirBytes) {
   const double rows = 2 * 64 * (64 + 384 + 192 + 64);
   const double kept = static_cast<double>(2 * *bytes.activations + *bytes.input + *bytes.output);
   EXPECT_NEAR(*cost(model, slow).forward, weights + rows + kept, 1e-6);
+}
+
+// 64 rows through two products, 64 to 384 and 192 to 64; scales of 4 bytes for 128 elements.
+TEST(DeviceCosts, OfQuantizationAreTheBytesThatItReadsAndWrites) {
+  DeviceFigures slow = kBytes;
+  slow.memory = 1e6;
+  const auto without = [&](Module module) {
+    const Model model = model_of(std::move(module));
+    const ModuleBytes& bytes = model.modules.list.front().derived;
+    const double kept = static_cast<double>(2 * *bytes.activations + *bytes.input + *bytes.output);
+    const double products =
+        static_cast<double>(*bytes.weight) - 64 * 2 +
+        static_cast<double>(operand_bytes({DataType::Bf16, Recipe::Block}, 64, 64) +
+                            operand_bytes({DataType::Bf16, Recipe::Block}, 64, 384) +
+                            operand_bytes({DataType::Bf16, Recipe::Block}, 64, 192) +
+                            operand_bytes({DataType::Bf16, Recipe::Block}, 64, 64));
+    const ModuleCost of = cost(model, slow);
+    return std::pair(*of.forward - kept - products, *of.backward - kept - products);
+  };
+  Module module{.kind = ModuleKind::LayerNormMlp, .recipe = Recipe::Block};
+  module.weight_cache = WeightCache::Device;
+  const double rows = 64 * 64 * (2 + 1) + 64 * 1 * 4 + 64 * 192 * (2 + 1) + 64 * 2 * 4;
+  const auto [forward, backward] = without(module);
+  EXPECT_NEAR(forward, rows, 1e-6);
+  const double gradients = 64 * 384 * (2 + 2) + (64 * 3 + 384 * 1) * 4 +  // 384 columns, 64 rows
+                           64 * 64 * (2 + 2) + (64 * 1 + 64 * 1) * 4;
+  EXPECT_NEAR(backward, gradients, 1e-6);
+  module.weight_cache.reset();
+  const double weights = 64 * (384 + 192) * (2 + 2) + 4 * (3 * 4 + 1 * 4 + 1 * 4 + 2 * 4);
+  EXPECT_NEAR(without(module).first, rows + weights, 1e-6) << "of each microbatch";
+  module.flags.high_precision_backward = true;
+  EXPECT_NEAR(without(module).second, 0, 1e-6);
 }
 
 // A rank sends 128 rows of 128 bytes, half of them to the other rank.
