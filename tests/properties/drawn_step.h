@@ -32,6 +32,12 @@ inline ModuleTable any_modules(Schedule& schedule) {
                                       .activations = below(40),
                                       .operands = below(12)}});
   }
+  if (below(2) == 0) {
+    Module& quantizing = modules.list.back();
+    quantizing.kind = ModuleKind::Linear;
+    quantizing.recipe = Recipe::Block;
+    quantizing.bytes.quantized_weight = below(12);
+  }
   for (RankOrder& rank : schedule.ranks) {
     rank.layers = {.form = Layers::Form::List, .values = {}};
     auto& of_rank = modules.layers.emplace_back();
