@@ -45,7 +45,7 @@ Victims predicted_by(const CheckResult& result) {
 double bound_of(const StepLayer& layer, const ParameterForm& form) {
   if (layer.shape.scaling) return error_bound(layer.shape);
   const bool exact = form.fused && is_one_product(layer.shape.kind) && !has_norm(layer.shape.kind);
-  return error_bound(exact ? DataType::Fp32 : layer.shape.type);
+  return exact ? error_bound(DataType::Fp32) : error_bound(layer.shape);
 }
 
 bool all_zero(const std::vector<float>& values) {

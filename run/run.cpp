@@ -3,7 +3,8 @@
 #include "run/gathered.h"
 #include "run/judge.h"
 #include "run/processes/own_rank.h"
-#include "run/reference/sampled_reference.h"
+#include "run/refusal.h"
+#include "run/transport_of_run.h"
 
 #include <fmt/format.h>
 
@@ -20,97 +21,6 @@ enum class Admission : std::uint8_t { Verified, Unchecked };
 
 RunFailure refused(std::string why) {
   return {.kind = RunFailure::Kind::Refused, .message = std::move(why)};
-}
-
-// Multiply-adds of the float64 reference of one step: products forward, and backward two ways.
-double float64_work(const StepLayers& layers, std::int32_t microbatches,
-                    const RunOptions& options) {
-  if (options.float64 == Float64::Sampled) {
-    return sampled_work(layers, microbatches, options.float64_samples);
-  }
-  double work = 0;
-  for (std::uint32_t p = 0; p < layers.parameters().size(); ++p) {
-    const ParameterForm& form = layers.parameters()[p];
-    if (form.role != Role::First && form.role != Role::Second) continue;
-    const std::int64_t rows = product_rows(layers.layer_of(p).shape);
-    work += 3.0 * static_cast<double>(rows) * static_cast<double>(form.elements);
-  }
-  return work * microbatches;
-}
-
-std::uint32_t float64_steps(const RunOptions& options) {
-  if (options.float64 == Float64::LeftOut) return 0;
-  return options.float64 == Float64::EveryReplay ? std::max(options.replays, 1U) : 1;
-}
-
-std::optional<std::string> refusal_of_float64(const PlannedStep& step, const StepLayers& layers,
-                                              const RunOptions& options) {
-  const auto any = [&](auto is) {
-    return std::any_of(layers.all().begin(), layers.all().end(), is);
-  };
-  const bool sampled = options.float64 == Float64::Sampled;
-  if (sampled && any([](const StepLayer& layer) { return layer.shape.scaling.has_value(); })) {
-    return "a layer whose products read codes is compared with float64 as a whole or not at all: "
-           "leave it out (--float64 none) or compare all of a step (--float64 first)";
-  }
-  if (sampled && any([](const StepLayer& layer) { return has_router(layer.shape.kind); })) {
-    return "a layer with a router is compared with float64 as a whole or not at all: leave it out "
-           "(--float64 none) or compare all of a step (--float64 first)";
-  }
-  const double work =
-      float64_work(layers, step.view().table().microbatches(), options) * float64_steps(options);
-  if (work <= options.float64_limit) return std::nullopt;
-  return fmt::format(
-      "the comparison with float64 takes {:.3g} multiply-adds of this machine's processor, and the "
-      "limit is {:.3g}: {}, leave it out (--float64 none) or raise the limit (--float64-limit)",
-      work, options.float64_limit,
-      options.float64 == Float64::Sampled ? "take fewer samples (--float64-samples)"
-                                          : "take a sample (--float64 sampled)");
-}
-
-// Whoever reads a choice reads memory by it. Where another buffer may lie over the choices there is
-// no telling what would be read.
-std::optional<std::string> refusal_of_spoilt_choices(const PlannedStep& step,
-                                                     const StepLayers& layers) {
-  if (!step.result().plan) return std::nullopt;
-  for (const FoundHazard& hazard : step.result().plan->hazards) {
-    const Buffer& victim = hazard.victim;
-    if (victim.kind != BufferKind::Activations) continue;
-    if (!has_router(layers.at(victim.rank, victim.chunk, victim.layer).shape.kind)) continue;
-    return fmt::format(
-        "the choices of a router may be overwritten before they are read, and they are addresses "
-        "of rows: what layer {} of chunk {} of rank {} keeps of microbatch {} has to stay",
-        victim.layer, victim.chunk, victim.rank, victim.microbatch);
-  }
-  return std::nullopt;
-}
-
-std::optional<std::string> refusal(const PlannedStep& step, const StepLayers& layers,
-                                   const RunOptions& options) {
-  if (auto why = refusal_of_spoilt_choices(step, layers)) return why;
-  if (auto why = refusal_of_float64(step, layers, options)) return why;
-  if (options.graphs == Granularity::PerStep && options.processes != nullptr &&
-      !options.between.can_be_captured) {
-    return "a host waits for what another process sends, and no graph can hold that: give --graphs "
-           "per-action";
-  }
-  if (options.graphs == Granularity::PerStep && !step.replays_as_captured()) {
-    return "a step that is one graph is replayed as it was captured: give --graphs per-action "
-           "for a replay order of its own";
-  }
-  if (options.replays > 0 && has_resets(step.input().schedule)) {
-    return "the order resets graphs, and a run replays them again and again: leave the resets out";
-  }
-  if (options.hooks.substitute_saved && options.replays > 0) {
-    return "graphs read what was saved where it was at their capture: saved tensors can be "
-           "substituted in eager execution only";
-  }
-  return std::nullopt;
-}
-
-Division division_of(const PlannedStep& step, const RunOptions& options) {
-  return {.ranks = static_cast<std::int32_t>(step.view().table().ranks()),
-          .per_process = options.ranks_per_process};
 }
 
 bool makes(Kind work, BufferKind made) {
@@ -157,72 +67,6 @@ Program program_of_run(const PlannedStep& step, Admission admission, const RunOp
   return options.processes == nullptr
              ? program
              : with_ends_apart(std::move(program), division_of(step, options));
-}
-
-// Tells which work of the receiving rank a message is for.
-MessageWords words_for(const PlannedStep& step, const StepLayers& layers, const Program& program) {
-  std::map<Message, std::string> words;
-  const std::vector<Message> messages = messages_of(program, step.view().table(), layers);
-  const Cells cells(step.view().table());
-  for (std::size_t i = 0; i < messages.size(); ++i) {
-    const Transfer& transfer = program.transfers[i];
-    const Cells::Cell cell = cells.at(transfer.cell);
-    const Work reader{.chunk = cell.chunk,
-                      .microbatch = cell.microbatch,
-                      .kind = transfer.way == Way::Forward ? Kind::Forward : Kind::Backward};
-    words[messages[i]] = "which " + name_of(cell.rank, reader) + " reads";
-  }
-  return [words = std::move(words)](const Message& message) { return words.at(message); };
-}
-
-// Float64 is compared in one process, for which the others wait; it takes a processor a second for
-// a billion multiply-adds, and ten if many share it.
-Processes::Duration patience_of(const PlannedStep& step, const StepLayers& layers,
-                                const RunOptions& options) {
-  if (options.float64 == Float64::LeftOut) return {};
-  return Processes::Duration(float64_work(layers, step.view().table().microbatches(), options) /
-                             1e8);
-}
-
-// The messages between processes, with the streams of both their ends.
-std::vector<Ends> ends_between(const PlannedStep& step, const StepLayers& layers,
-                               const Program& program, const Division& division) {
-  std::vector<Ends> all;
-  const std::vector<Message> messages = messages_of(program, step.view().table(), layers);
-  for (std::size_t i = 0; i < messages.size(); ++i) {
-    const Transfer& transfer = program.transfers[i];
-    const Channel& channel = transfer.channel;
-    if (transfer.from == kNoBuffer) continue;
-    if (division.home(channel.sender) == division.home(channel.receiver)) continue;
-    Ends& of = all.emplace_back(Ends{.message = messages[i]});
-    for (const std::uint32_t op : transfer.ends) {
-      if (op == kNoOp) continue;
-      const StreamId stream = program.ops[op].stream;
-      (program.rank_of_stream[stream] == channel.sender ? of.sender : of.receiver) = stream;
-    }
-  }
-  return all;
-}
-
-std::unique_ptr<Transport> transport_of(Engine& engine, const PlannedStep& step,
-                                        const StepLayers& layers, const Program& program,
-                                        const RunOptions& options) {
-  if (options.processes == nullptr) return options.transport(engine);
-  const Division division = division_of(step, options);
-  auto between =
-      options.between.make(engine, {.processes = *options.processes,
-                                    .division = division,
-                                    .mode = options.sends,
-                                    .patience = patience_of(step, layers, options),
-                                    .words = words_for(step, layers, program),
-                                    .ends = ends_between(step, layers, program, division)});
-  if (division.per_process == 1) return between;
-  return std::make_unique<PartlyInProcess>(engine, division, std::move(between));
-}
-
-std::optional<RankRange> own_ranks(const PlannedStep& step, const RunOptions& options) {
-  if (options.processes == nullptr) return std::nullopt;
-  return division_of(step, options).of(options.processes->rank());
 }
 
 StepInputs inputs_of(Engine& engine, const PlannedStep& step, const StepLayers& layers,

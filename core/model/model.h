@@ -34,7 +34,7 @@ struct ModuleShape {
   std::optional<std::int64_t> ffn;     ///< columns of the output; in an MLP, of its middle
   std::optional<std::int64_t> groups;  ///< experts on this rank
   std::optional<std::int64_t> top_k;   ///< groups that each token chooses, with a router
-  // An attention has these. A microbatch is whole sequences.
+  // An attention has these, and a transformer layer. A microbatch is whole sequences.
   std::optional<std::int64_t> heads;     ///< of queries, a multiple of `kv_heads`
   std::optional<std::int64_t> kv_heads;  ///< of keys, and of values
   std::optional<std::int64_t> head_dim;  ///< columns of each head
@@ -153,6 +153,15 @@ struct Module {
 /// Recipe::None if undeclared.
 [[nodiscard]] inline Recipe recipe_of(const Module& module) {
   return module.recipe.value_or(Recipe::None);
+}
+
+/// Whether its rows choose their groups. A transformer layer has experts if it says so, or if it
+/// declares their number or how many a token chooses.
+[[nodiscard]] inline bool has_router(const Module& module) {
+  if (!module.kind) return false;
+  if (!has_two_halves(*module.kind)) return has_router(*module.kind);
+  if (module.mlp) return *module.mlp == MlpKind::Experts;
+  return module.shape.groups || module.shape.top_k;
 }
 
 /// The module of each layer; empty if none is declared.

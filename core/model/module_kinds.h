@@ -195,10 +195,15 @@ static_assert([] {
 [[nodiscard]] constexpr bool has_two_weights(ModuleKind kind) {
   return has_swiglu(kind) || is_attention(kind);
 }
-/// Whether it is several modules of a framework, each of which has a kind of its own. One with a
-/// router capo runs as a layer all the same.
+/// Whether it is several modules of a framework, each of which has a kind of its own. capo runs it
+/// as one layer.
 [[nodiscard]] constexpr bool is_made_of_modules(ModuleKind kind) {
   return facts_of(kind).makeup == Makeup::Modules;
+}
+/// Whether attention stands in front of its MLP or its experts. Each half has a norm in front and a
+/// residual sum behind.
+[[nodiscard]] constexpr bool has_two_halves(ModuleKind kind) {
+  return is_made_of_modules(kind) && !has_router(kind);
 }
 
 }  // namespace capo

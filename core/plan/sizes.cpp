@@ -66,7 +66,7 @@ Bytes copied_gradient(const Module& module) {
 // Bytes that W sorts the incoming gradient into by group, a row for each choice of a router;
 // nullopt without one, or if it is not said how many choices a token has.
 Bytes sorted_gradient(const Module& module) {
-  if (!module.kind || !module.dtype || !has_router(*module.kind)) return std::nullopt;
+  if (!module.dtype || !has_router(module)) return std::nullopt;
   return product(module.shape.tokens, module.shape.top_k,
                  module.shape.hidden.value_or(0) * element_bytes(*module.dtype));
 }

@@ -54,6 +54,12 @@ LayerParameters LayerView::parameters(const StepLayer& layer) const {
           .first_bias = table(Role::FirstBias),
           .second = table(Role::Second),
           .second_bias = table(Role::SecondBias),
+          .attention_norm_weight = data(Role::AttentionNormWeight),
+          .attention_norm_bias = data(Role::AttentionNormBias),
+          .qkv = table(Role::Qkv),
+          .qkv_bias = table(Role::QkvBias),
+          .projection = table(Role::Projection),
+          .projection_bias = table(Role::ProjectionBias),
           .first_codes = codes(Role::First),
           .second_codes = codes(Role::Second)};
 }
@@ -82,7 +88,13 @@ LayerTargets LayerView::targets(const StepLayer& layer, const Work& work) const 
           .first = target(Role::First),
           .first_bias = target(Role::FirstBias),
           .second = target(Role::Second),
-          .second_bias = target(Role::SecondBias)};
+          .second_bias = target(Role::SecondBias),
+          .attention_norm_weight = target(Role::AttentionNormWeight),
+          .attention_norm_bias = target(Role::AttentionNormBias),
+          .qkv = target(Role::Qkv),
+          .qkv_bias = target(Role::QkvBias),
+          .projection = target(Role::Projection),
+          .projection_bias = target(Role::ProjectionBias)};
 }
 
 void SavedTensors::substitute(const StepLayer& layer, const Work& work, LayerPlaces& places,
@@ -97,12 +109,16 @@ void SavedTensors::substitute(const StepLayer& layer, const Work& work, LayerPla
   places.quantized_weight =
       copy_of(saved.quantized_weight, bytes[as_index(BufferKind::QuantizedWeight)]);
   left_[{number, work.microbatch}] = places;
-  if (parameters.norm_weight != nullptr) {
-    parameters.norm_weight = copy_of(layer, Role::NormWeight).parts.front();
-  }
+  const auto norm = [&](void*& weight, Role role) {
+    if (weight != nullptr) weight = copy_of(layer, role).parts.front();
+  };
+  norm(parameters.norm_weight, Role::NormWeight);
+  norm(parameters.attention_norm_weight, Role::AttentionNormWeight);
   parameters.router = copy_of(layer, Role::Router).table;
   parameters.first = copy_of(layer, Role::First).table;
   parameters.second = copy_of(layer, Role::Second).table;
+  parameters.qkv = copy_of(layer, Role::Qkv).table;
+  parameters.projection = copy_of(layer, Role::Projection).table;
 }
 
 std::byte* SavedTensors::copy_of(std::byte* saved, std::int64_t bytes) {

@@ -119,19 +119,20 @@ StepValues draw_values(const PlannedStep& step, const StepLayers& layers, const 
 
 DrawnTensor draw_parameter(const StepLayers& layers, std::uint32_t parameter, std::uint64_t seed) {
   const ParameterForm& form = layers.parameters()[parameter];
-  const bool norm = form.role == Role::NormWeight || form.role == Role::NormBias;
+  const bool norm = is_of_norm(form.role);
   // Weights are scaled so that a product makes numbers as large as it reads. SwiGLU makes numbers
   // smaller, and the norm before the next layer would blow their gradients up again, out of fp16 in
   // a long pipeline.
   const bool behind_norm = layers.layer_of(parameter).shape.kind == ModuleKind::LayerNormMlp;
   const double gain = behind_norm && form.role == Role::Second ? 2.5 : 1;
+  const bool norm_weight = form.role == Role::NormWeight || form.role == Role::AttentionNormWeight;
   const double scale = norm ? 0.5 : gain * std::sqrt(3.0 / static_cast<double>(form.columns));
   const std::int64_t count = form.groups * form.elements;
   return {.type = form.type,
           .count = count,
           .numbers = {.draw = draw_of(seed, Drawn::Parameter, parameter, 0),
                       .scale = scale,
-                      .offset = form.role == Role::NormWeight ? 1.0F : 0.0F,
+                      .offset = norm_weight ? 1.0F : 0.0F,
                       .drawn = count}};
 }
 

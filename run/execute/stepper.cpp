@@ -30,7 +30,7 @@ Expected::Expected(Engine& engine, const StepLayers& layers, std::int32_t microb
       places.push_back(
           {.input = engine.allocate(input_row_bytes(layer.shape), "expected inputs"),
            .grad_output = engine.allocate(output_bytes(layer.shape), "expected gradients"),
-           .chosen = has_router(layer.shape.kind)
+           .chosen = has_router(layer.shape)
                          ? engine.allocate(product_rows(layer.shape) * 8, "chosen groups")
                          : nullptr});
     }
@@ -474,7 +474,7 @@ void Stepper::keep_choices(const OpPart& part, std::int32_t at, const LayerPlace
                            StreamId stream) {
   const std::size_t number = loaded_.layers.number(part.rank, part.work.chunk, at);
   const LayerShape& shape = loaded_.layers.all()[number].shape;
-  if (!has_router(shape.kind)) return;
+  if (!has_router(shape)) return;
   launch(stream, Copy{.bytes = product_rows(shape) * 8,
                       .from = chosen_groups(shape, places),
                       .to = expected_.chosen(number, part.work.microbatch)});

@@ -211,5 +211,6 @@ extern const Launches kMlp;           // mlp.cpp
 extern const Launches kCodedProduct;  // coded_product.cpp
 extern const Launches kCodedMlp;      // coded_mlp.cpp
 extern const Launches kAttention;     // attention.cpp
+extern const Launches kTransformer;   // transformer.cpp
 
 }  // namespace capo::run

@@ -33,7 +33,7 @@ struct LayerShape {
   std::int64_t ffn = 0;
   std::int64_t groups = 1;
   std::int64_t top_k = 0;  ///< groups that a token chooses, with a router; else 0
-  std::int64_t heads = 0;  ///< of an attention, like the next three; else 0
+  std::int64_t heads = 0;  ///< of an attention or a layer that has one, like the next three
   std::int64_t kv_heads = 0;
   std::int64_t head_dim = 0;
   std::int64_t sequence = 0;  ///< the tokens are whole sequences of so many
@@ -53,7 +53,10 @@ struct LayerShape {
   return type == DataType::Fp32 ? 4 : 2;
 }
 [[nodiscard]] constexpr std::int64_t output_columns(const LayerShape& shape) {
-  return has_two_weights(shape.kind) ? shape.hidden : shape.ffn;
+  return is_one_product(shape.kind) ? shape.ffn : shape.hidden;
+}
+[[nodiscard]] constexpr bool has_router(const LayerShape& shape) {
+  return has_router(shape.kind) || (has_two_halves(shape.kind) && shape.top_k > 0);
 }
 /// The scaling of the codes that engines make by the recipe of a module; nullopt if its products
 /// read the tensors themselves, or copies in their own type.
@@ -68,7 +71,7 @@ struct LayerShape {
 [[nodiscard]] inline LayerShape declared_shape(const Module& module) {
   const ModuleShape& of = module.shape;
   const bool grouped = is_grouped(*module.kind);
-  const bool router = has_router(*module.kind);
+  const bool router = has_router(module);
   return {.kind = *module.kind,
           .type = *module.dtype,
           .tokens = *of.tokens,
@@ -83,6 +86,26 @@ struct LayerShape {
           .grouped = grouped,
           .scaling = scaling_of(module)};
 }
+/// The halves of a transformer layer as layers of their own. The first has no norm, which none of
+/// its kind has, and reads its input as it is: that of the whole layer, behind a norm.
+[[nodiscard]] constexpr LayerShape attention_half(const LayerShape& shape) {
+  LayerShape half = shape;
+  half.kind = ModuleKind::Attention;
+  half.ffn = 0;
+  half.groups = 1;
+  half.top_k = 0;
+  half.copies_input = false;
+  half.copies_grad_output = false;
+  half.needs_grad_input = true;
+  return half;
+}
+[[nodiscard]] constexpr LayerShape second_half(const LayerShape& shape) {
+  LayerShape half = shape;
+  half.kind = has_router(shape) ? ModuleKind::MoeLayer : ModuleKind::LayerNormMlp;
+  half.heads = half.kv_heads = half.head_dim = half.sequence = 0;
+  half.needs_grad_input = true;
+  return half;
+}
 /// Columns of the first product's output.
 [[nodiscard]] constexpr std::int64_t first_columns(const LayerShape& shape) {
   if (is_attention(shape.kind)) return (shape.heads + 2 * shape.kv_heads) * shape.head_dim;
@@ -96,18 +119,21 @@ struct LayerShape {
 
 /// Rows of its products: tokens, or choices of a router.
 [[nodiscard]] constexpr std::int64_t product_rows(const LayerShape& shape) {
-  return shape.tokens * (has_router(shape.kind) ? shape.top_k : 1);
+  return shape.tokens * (has_router(shape) ? shape.top_k : 1);
 }
 
 /// A larger layer is refused, so that all sizes and their sums fit 64 bits with room to spare.
 inline constexpr double kMostBytes = 0x1p44;
 /// Bytes of the largest tensors of a layer together, in floating point, so that nothing overflows.
 [[nodiscard]] constexpr double rough_bytes(const LayerShape& shape) {
+  if (has_two_halves(shape.kind)) {
+    return rough_bytes(attention_half(shape)) + rough_bytes(second_half(shape));
+  }
   const auto number = [](std::int64_t value) { return static_cast<double>(value); };
   const double middle = is_attention(shape.kind) ? (number(shape.heads) + number(shape.kv_heads)) *
                                                        number(shape.head_dim)
                                                  : number(shape.ffn);
-  const double choices = has_router(shape.kind) ? number(shape.top_k) : 1;
+  const double choices = has_router(shape) ? number(shape.top_k) : 1;
   const double rows = number(shape.tokens) *
                       (choices * (4 * number(shape.hidden) + 8 * middle) + number(shape.groups));
   const double weights = 3 * number(shape.groups) * number(shape.hidden) * middle;
@@ -160,6 +186,13 @@ struct LayerParameters {
   void* const* first_bias = nullptr;
   void* const* second = nullptr;
   void* const* second_bias = nullptr;
+  // A transformer layer has these of its attention as well.
+  void* attention_norm_weight = nullptr;
+  void* attention_norm_bias = nullptr;
+  void* const* qkv = nullptr;
+  void* const* qkv_bias = nullptr;
+  void* const* projection = nullptr;
+  void* const* projection_bias = nullptr;
   CodedWeight first_codes;
   CodedWeight second_codes;
 };
@@ -181,6 +214,13 @@ struct LayerTargets {
   Target first_bias;
   Target second;
   Target second_bias;
+  // A transformer layer has these of its attention as well.
+  Target attention_norm_weight;
+  Target attention_norm_bias;
+  Target qkv;
+  Target qkv_bias;
+  Target projection;
+  Target projection_bias;
 };
 
 /// A layer's weight gradient of one microbatch: its operands and its targets.

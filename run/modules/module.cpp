@@ -13,6 +13,7 @@ namespace {
 const Launches& launches_of(const LayerShape& shape) {
   const ModuleKind kind = shape.kind;
   if (shape.scaling) return is_mlp(kind) ? kCodedMlp : kCodedProduct;
+  if (has_two_halves(kind)) return kTransformer;
   if (is_attention(kind)) return kAttention;
   if (has_router(kind)) return kRouted;
   return is_mlp(kind) ? kMlp : kOneProduct;

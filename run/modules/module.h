@@ -7,6 +7,7 @@
 //   either by a recipe            the same of codes       coded_product.cpp, coded_mlp.cpp
 //   attention                     attend(x wqkv^T) w^T    attention.cpp
 //   moe-layer                     x + experts(norm(x))    routed.cpp
+//   transformer-layer             two of these in a row   transformer.cpp
 //
 // A kind of module is a row in core/model/module_kinds.h and the launches of one file here. A
 // backward that is not whole leaves W all that it needs in the buffers that the plan knows of: the
@@ -21,6 +22,7 @@
 //                 what attention makes of it, a logarithm of each row and head, room for the
 //                 gradients of both, and for a number of each row and head while B runs
 //   router:       as routed.cpp lists it
+//   transformer:  the ends of its halves, and what each of these keeps (transformer.cpp)
 //
 // A split path launches a product for each group, by sizes on the host, which a graph would bake
 // in. Tested by tests/run/steps/named_schedules_test.cpp against float64.

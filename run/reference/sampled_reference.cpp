@@ -414,12 +414,12 @@ class SampleOfStep {
       const std::int64_t begin = group * layers_.parameters()[parameter].elements;
       const auto take = [&](const Slice& slice) {
         append(into, parameters_[parameter], slice);
-        if (role == Role::NormWeight || role == Role::NormBias) return;
+        if (is_of_norm(role)) return;
         auto& at = result.gradients[parameter].at;
         for (std::int64_t i = 0; i < slice.count; ++i) at.push_back(slice.first + i * slice.step);
       };
       switch (role) {
-        case Role::Router:  // no sample is taken of its layer
+        default:  // no sample is taken of layers that have others
           break;
         case Role::NormWeight:
         case Role::NormBias:

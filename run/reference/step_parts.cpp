@@ -75,9 +75,8 @@ class AddedUp {
       for (const Role role : kAllRoles) {
         const std::uint32_t parameter = layer.parameter[as_index(role)];
         if (parameter == kNoParameter) continue;
-        const bool bias = role == Role::FirstBias || role == Role::SecondBias;
-        const bool with_backward = role == Role::NormWeight || role == Role::NormBias ||
-                                   (bias && layer.bias_with_backward);
+        const bool bias = is_bias(role);
+        const bool with_backward = is_of_norm(role) || (bias && layer.bias_with_backward);
         const bool now =
             with_backward ? is_backward(work.kind) : whole || work.kind == Kind::BackwardWeight;
         if (!now) continue;
@@ -149,7 +148,9 @@ reference::LayerForm form_of(const LayerShape& shape) {
 }
 
 double error_bound(const LayerShape& shape) {
-  if (!shape.scaling) return error_bound(shape.type);
+  // Errors of the halves of a layer add up, since nobody looks between them.
+  const int halves = has_two_halves(shape.kind) ? 2 : 1;
+  if (!shape.scaling) return halves * error_bound(shape.type);
   const bool given = is_one_product(shape.kind) && !has_norm(shape.kind);
   return given ? error_bound(DataType::Bf16) : kCodedBound;
 }

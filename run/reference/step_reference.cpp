@@ -219,7 +219,7 @@ class Reference {
       saved_[number][m].input =
           read(number, microbatch, stored_.inputs[number][m], shape.hidden, std::move(made));
       made = forward_of(number, microbatch);
-      if (has_router(shape.kind)) ask_choices(number, microbatch);
+      if (has_router(shape)) ask_choices(number, microbatch);
     }
     return made;
   }

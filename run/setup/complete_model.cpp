@@ -105,7 +105,8 @@ class Completer {
     }
     // One declared sequence is a microbatch, and heads that are not said to be shared are not.
     ModuleShape& shape = module.shape;
-    const bool attention = is_attention(*module.kind);
+    const bool halves = has_two_halves(*module.kind);
+    const bool attention = is_attention(*module.kind) || halves;
     take(shape.tokens, attention ? shape.sequence.value_or(kTokens) : kTokens, "tokens");
     take(shape.hidden, kColumns, "hidden");
     if (attention) {
@@ -113,10 +114,9 @@ class Completer {
       take(shape.kv_heads, *shape.heads, "kv_heads");
       take(shape.head_dim, kHeadColumns, "head_dim");
       take(shape.sequence, *shape.tokens, "sequence");
-    } else {
-      take(shape.ffn, kColumns, "ffn");
     }
-    if (has_router(*module.kind)) {
+    if (!attention || halves) take(shape.ffn, kColumns, "ffn");
+    if (has_router(module)) {
       take(shape.groups, std::max(kGroups, shape.top_k.value_or(1)), "groups");
       take(shape.top_k, std::min(kTopK, *shape.groups), "top_k");
     }
@@ -131,7 +131,6 @@ class Completer {
   }
 
   void complete_bytes(Module& module) {
-    if (is_made_of_modules(*module.kind) && !has_router(*module.kind)) return;
     LayerShape shape = declared_shape(module);
     if (rough_bytes(shape) > kMostBytes) return;  // module_refusal() says so in words
     const Aliases aliases = declared_.plan.aliases.value_or(*aliases_of(module));
@@ -139,7 +138,7 @@ class Completer {
     if (is_grouped(*module.kind) && module.splits == Splits::Input && !module.bytes.input) {
       module.bytes.input = sizes_offset(shape) + shape.groups * 8;
     }
-    if (has_two_weights(*module.kind) && !module.bytes.activations) {
+    if (!is_one_product(*module.kind) && !module.bytes.activations) {
       module.bytes.activations = kept_bytes(shape);
     }
     if (!quantizes(recipe_of(module))) return;

@@ -9,6 +9,30 @@
 
 namespace capo::run {
 
+namespace {
+
+// The role in its transformer layer of a parameter that a norm or an attention has by this one.
+Role role_in_first_half(Role role) {
+  switch (role) {
+    case Role::NormWeight:
+      return Role::AttentionNormWeight;
+    case Role::NormBias:
+      return Role::AttentionNormBias;
+    case Role::First:
+      return Role::Qkv;
+    case Role::FirstBias:
+      return Role::QkvBias;
+    case Role::Second:
+      return Role::Projection;
+    case Role::SecondBias:
+      return Role::ProjectionBias;
+    default:
+      CAPO_UNREACHABLE();
+  }
+}
+
+}  // namespace
+
 std::vector<ParameterForm> parameter_forms(const LayerShape& shape, bool single) {
   std::vector<ParameterForm> forms;
   const auto add = [&](Role role, std::int64_t groups, std::int64_t rows, std::int64_t columns) {
@@ -19,11 +43,19 @@ std::vector<ParameterForm> parameter_forms(const LayerShape& shape, bool single)
                      .type = shape.type,
                      .single = single});
   };
-  if (has_norm(shape.kind)) {
+  if (has_norm(shape.kind) || has_two_halves(shape.kind)) {
     add(Role::NormWeight, 1, 1, shape.hidden);
     add(Role::NormBias, 1, 1, shape.hidden);
   }
-  if (has_router(shape.kind)) add(Role::Router, 1, shape.groups, shape.hidden);
+  if (has_two_halves(shape.kind)) {
+    const auto attention = parameter_forms(attention_half(shape), single);
+    forms.insert(forms.end(), attention.begin(), attention.end());
+    for (ParameterForm& form : forms) form.role = role_in_first_half(form.role);
+    const auto second = parameter_forms(second_half(shape), single);
+    forms.insert(forms.end(), second.begin(), second.end());
+    return forms;
+  }
+  if (has_router(shape)) add(Role::Router, 1, shape.groups, shape.hidden);
   add(Role::First, shape.groups, first_columns(shape), shape.hidden);
   if (shape.bias) add(Role::FirstBias, shape.groups, 1, first_columns(shape));
   if (has_two_weights(shape.kind)) {
@@ -43,22 +75,38 @@ struct WeightNames {
   std::string_view second_bias;
 };
 
+constexpr WeightNames kNamesOfAttention{"qkv weight", "qkv bias", "output weight", "output bias"};
+
 WeightNames weights_of(ModuleKind kind) {
-  if (is_attention(kind)) return {"qkv weight", "qkv bias", "output weight", "output bias"};
-  if (has_swiglu(kind)) return {"fc1 weight", "fc1 bias", "fc2 weight", "fc2 bias"};
+  if (is_attention(kind)) return kNamesOfAttention;
+  if (has_swiglu(kind) || has_two_halves(kind))
+    return {"fc1 weight", "fc1 bias", "fc2 weight", "fc2 bias"};
   return {"weight", "bias", "", ""};
 }
 
 }  // namespace
 
 std::string_view name_of(Role role, ModuleKind kind) {
+  const bool halves = has_two_halves(kind);
   switch (role) {
+    case Role::AttentionNormWeight:
+      return halves ? "attention norm weight" : "";
+    case Role::AttentionNormBias:
+      return halves ? "attention norm bias" : "";
+    case Role::Qkv:
+      return halves ? kNamesOfAttention.first : "";
+    case Role::QkvBias:
+      return halves ? kNamesOfAttention.first_bias : "";
+    case Role::Projection:
+      return halves ? kNamesOfAttention.second : "";
+    case Role::ProjectionBias:
+      return halves ? kNamesOfAttention.second_bias : "";
     case Role::NormWeight:
       return "norm weight";
     case Role::NormBias:
       return "norm bias";
     case Role::Router:
-      return has_router(kind) ? "router weight" : "";
+      return has_router(kind) || halves ? "router weight" : "";
     case Role::First:
       return weights_of(kind).first;
     case Role::FirstBias:

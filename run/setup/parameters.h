@@ -29,6 +29,12 @@ namespace capo::run {
 
 /// Tells the parameters of a layer apart.
 enum class Role : std::uint8_t {
+  AttentionNormWeight,  ///< of a transformer layer, whose attention has these six
+  AttentionNormBias,
+  Qkv,
+  QkvBias,
+  Projection,
+  ProjectionBias,
   NormWeight,
   NormBias,
   Router,
@@ -37,10 +43,34 @@ enum class Role : std::uint8_t {
   Second,
   SecondBias
 };
-inline constexpr std::size_t kRoles = 7;
-inline constexpr std::array kAllRoles{Role::NormWeight, Role::NormBias,  Role::Router,
-                                      Role::First,      Role::FirstBias, Role::Second,
+inline constexpr std::array kAllRoles{Role::AttentionNormWeight,
+                                      Role::AttentionNormBias,
+                                      Role::Qkv,
+                                      Role::QkvBias,
+                                      Role::Projection,
+                                      Role::ProjectionBias,
+                                      Role::NormWeight,
+                                      Role::NormBias,
+                                      Role::Router,
+                                      Role::First,
+                                      Role::FirstBias,
+                                      Role::Second,
                                       Role::SecondBias};
+inline constexpr std::size_t kRoles = kAllRoles.size();
+
+[[nodiscard]] constexpr bool is_of_norm(Role role) {
+  return role == Role::AttentionNormWeight || role == Role::AttentionNormBias ||
+         role == Role::NormWeight || role == Role::NormBias;
+}
+/// Whether it is added to a product's output.
+[[nodiscard]] constexpr bool is_bias(Role role) {
+  return role == Role::QkvBias || role == Role::ProjectionBias || role == Role::FirstBias ||
+         role == Role::SecondBias;
+}
+/// Whether a product reads it as its second operand.
+[[nodiscard]] constexpr bool is_of_product(Role role) {
+  return !is_of_norm(role) && !is_bias(role);
+}
 
 /// The name, shape and type of a parameter.
 struct ParameterForm {

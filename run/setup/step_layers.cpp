@@ -20,6 +20,10 @@ std::string named(const Module& module) {
   return fmt::format("module `{}`", module.name);
 }
 
+bool attends(const Module& module) {
+  return is_attention(*module.kind) || has_two_halves(*module.kind);
+}
+
 Refusal missing(const Module& module) {
   const auto lacks = [&](const char* what) {
     return fmt::format("{} does not say its {}", named(module), what);
@@ -28,15 +32,14 @@ Refusal missing(const Module& module) {
   if (!module.dtype) return lacks("dtype");
   if (!module.shape.tokens) return lacks("tokens");
   if (!module.shape.hidden) return lacks("hidden");
-  if (is_attention(*module.kind)) {
+  if (attends(module)) {
     if (!module.shape.heads) return lacks("heads");
     if (!module.shape.kv_heads) return lacks("kv_heads");
     if (!module.shape.head_dim) return lacks("head_dim");
     if (!module.shape.sequence) return lacks("sequence");
-  } else if (!module.shape.ffn) {
-    return lacks("ffn");
   }
-  const bool router = has_router(*module.kind);
+  if (!is_attention(*module.kind) && !module.shape.ffn) return lacks("ffn");
+  const bool router = has_router(module);
   if ((router || is_grouped(*module.kind)) && !module.shape.groups) return lacks("groups");
   if (router && !module.shape.top_k) return lacks("top_k");
   return std::nullopt;
@@ -46,11 +49,11 @@ Refusal missing(const Module& module) {
 // group once.
 Refusal uneven(const Module& module) {
   const ModuleShape& shape = module.shape;
-  if (has_router(*module.kind) && *shape.top_k > *shape.groups) {
+  if (has_router(module) && *shape.top_k > *shape.groups) {
     return fmt::format("{} has {} groups, and top_k {} is more", named(module), *shape.groups,
                        *shape.top_k);
   }
-  if (!is_attention(*module.kind)) return std::nullopt;
+  if (!attends(module)) return std::nullopt;
   if (*shape.heads % *shape.kv_heads != 0) {
     return fmt::format("{} has {} heads, which is no multiple of its {} kv_heads", named(module),
                        *shape.heads, *shape.kv_heads);
@@ -64,13 +67,12 @@ Refusal uneven(const Module& module) {
 
 Refusal not_run(const Module& module) {
   if (!module.kind) return std::nullopt;
-  const bool router = has_router(*module.kind);
-  if (is_made_of_modules(*module.kind) && !router) {
-    return fmt::format(
-        "{} is a {}, and capo runs no layer as a whole: declare the modules that it is made of",
-        named(module), name_of(*module.kind));
+  const bool experts = module.shape.groups || module.shape.top_k;
+  if (has_two_halves(*module.kind) && experts && !has_router(module)) {
+    return fmt::format("{} is dense, and its shape declares {} of experts", named(module),
+                       module.shape.groups ? "groups" : "top_k");
   }
-  if (router && module.flags.bias) {
+  if (has_router(module) && module.flags.bias) {
     return fmt::format("{} has biases, and capo runs no biases of experts behind a router",
                        named(module));
   }
@@ -137,7 +139,8 @@ Refusal wrong_alias(const Module& module, const LayerFacts& facts) {
   const bool codes = scaling_of(module).has_value();
   // Sizes that lie in the input are read there by every weight gradient.
   const bool for_sizes = is_grouped(*module.kind) && module.splits == Splits::Input;
-  const bool made = has_swiglu(*module.kind) || has_norm(*module.kind) || (codes && !for_sizes);
+  const bool made = has_swiglu(*module.kind) || has_norm(*module.kind) ||
+                    has_two_halves(*module.kind) || (codes && !for_sizes);
   if (codes && facts.aliases.grad_output) {
     return fmt::format(
         "{}: what its weight gradient reads is no alias of the incoming gradient, as the plan has "
@@ -233,12 +236,8 @@ Result<StepLayers, std::string> StepLayers::of(const PlannedStep& step) {
         if (auto why = too_small(module, layer.shape, facts)) return *why;
         layers.all_grouped_ = layers.all_grouped_ && layer.shape.grouped;
         for (ParameterForm& form : parameter_forms(layer.shape, module.flags.single_weight)) {
-          const bool weight =
-              form.role == Role::First || form.role == Role::Second || form.role == Role::Router;
-          if (form.role == Role::FirstBias || form.role == Role::SecondBias) {
-            form.single = module.flags.single_bias;
-          }
-          form.fused = weight && module.flags.fuse_wgrad_accumulation;
+          if (is_bias(form.role)) form.single = module.flags.single_bias;
+          form.fused = is_of_product(form.role) && module.flags.fuse_wgrad_accumulation;
           form.name = fmt::format("{}: {}", place_of(layer), name_of(form.role, layer.shape.kind));
           layer.parameter[as_index(form.role)] =
               static_cast<std::uint32_t>(layers.parameters_.size());
@@ -281,26 +280,44 @@ std::optional<std::string> module_refusal(const Module& module) {
   return bad_main_grad(module);
 }
 
+namespace {
+
+// The kind whose cells a parameter has. In a layer that is made of modules the router and both
+// products of the attention are linears, the first of these behind a norm, and each product of the
+// experts is a grouped linear.
+ModuleKind kind_with_cells(const LayerShape& shape, Role role) {
+  if (!is_made_of_modules(shape.kind)) return shape.kind;
+  switch (role) {
+    case Role::Router:
+    case Role::Projection:
+    case Role::ProjectionBias:
+      return ModuleKind::Linear;
+    case Role::Qkv:
+    case Role::QkvBias:
+      return ModuleKind::LayerNormLinear;
+    default:
+      return has_router(shape) ? ModuleKind::GroupedLinear : ModuleKind::LayerNormMlp;
+  }
+}
+
+}  // namespace
+
 ParameterCells cells_of(const StepLayer& layer, Role role, gradients::Contract whose) {
   using gradients::Cell;
   constexpr Cell kToAutograd{gradients::Returned::Gradient, gradients::Destination::AddsToGrad,
                              gradients::Written::WithB, gradients::Flagged::Never};
-  if (role == Role::NormWeight || role == Role::NormBias) return {kToAutograd, kToAutograd};
+  if (is_of_norm(role)) return {kToAutograd, kToAutograd};
   ModuleFlags flags = layer.flags;
   // If there are two weights, the first is the frozen one.
   flags.frozen_weight = flags.frozen_weight && (role == Role::First || role == Role::FirstBias);
-  const bool bias = role == Role::FirstBias || role == Role::SecondBias;
+  const bool bias = is_bias(role);
   const bool with_backward = bias && layer.bias_with_backward;
   const auto cell = [&](bool delays) {
     const bool delayed = delays && !with_backward;
     flags.delay_wgrad = delayed;
     // TransformerEngine's basic operation has no W; capo's has, and it is that of a linear.
-    const bool linear =
-        role == Role::Router || (delayed && layer.shape.kind == ModuleKind::BasicLinearOp);
-    // Experts behind a router are a grouped linear each, and the router is a linear.
-    const ModuleKind kind = linear                         ? ModuleKind::Linear
-                            : has_router(layer.shape.kind) ? ModuleKind::GroupedLinear
-                                                           : layer.shape.kind;
+    const bool linear = delayed && layer.shape.kind == ModuleKind::BasicLinearOp;
+    const ModuleKind kind = linear ? ModuleKind::Linear : kind_with_cells(layer.shape, role);
     const auto found =
         bias ? bias_contract(kind, flags, whose) : contract_under(kind, flags, whose);
     CAPO_ASSERT(found.has_value(), "kinds without a contract are refused before");

@@ -21,6 +21,12 @@ namespace capo::run {
 
 constexpr std::uint32_t kNoParameter = 0xffffffff;
 
+[[nodiscard]] constexpr std::array<std::uint32_t, kRoles> no_parameters() {
+  std::array<std::uint32_t, kRoles> none{};
+  for (std::uint32_t& parameter : none) parameter = kNoParameter;
+  return none;
+}
+
 struct StepLayer {
   std::int32_t rank = 0;
   std::int32_t chunk = 0;
@@ -34,9 +40,7 @@ struct StepLayer {
   std::optional<WeightCache> codes_age;
   bool bias_with_backward = false;  ///< B makes the bias gradient, even if W is delayed
   bool sizes_in_input = false;      ///< group sizes are in the static input, after its rows
-  std::array<std::uint32_t, kRoles> parameter{kNoParameter, kNoParameter, kNoParameter,
-                                              kNoParameter, kNoParameter, kNoParameter,
-                                              kNoParameter};
+  std::array<std::uint32_t, kRoles> parameter = no_parameters();  ///< by role
 };
 
 class StepLayers {

@@ -23,12 +23,11 @@ TEST(Runs, OfLargerModulesAreEqualToEagerInBothGranularities) {
       module.dtype = type;
       module.shape.tokens = 48;
       module.shape.hidden = 64;
-      if (is_attention(kind)) {
+      if (is_attention(kind) || has_two_halves(kind)) {
         module.shape.head_dim = 32;
         module.shape.sequence = 24;
-      } else {
-        module.shape.ffn = 64;
       }
+      if (!is_attention(kind)) module.shape.ffn = 64;
       module.flags.bias = type == DataType::Fp16 && !has_router(kind);
       const VerifiedPlan plan = verified(
           typed("[1, 2, -2, -2.5, -1, 1, 2, -1.5, -2, -2.5, -1, -1.5]"), every_layer(module));

@@ -26,12 +26,13 @@
 
 namespace capo::run {
 
-/// Every kind that capo runs: those of the contract's columns, TE's basic operation, attention, and
-/// a layer of experts.
-inline constexpr std::array kRunKinds{
-    ModuleKind::Linear,        ModuleKind::LayerNormLinear, ModuleKind::LayerNormMlp,
-    ModuleKind::GroupedLinear, ModuleKind::GroupedLinearOp, ModuleKind::GroupedMlp,
-    ModuleKind::BasicLinearOp, ModuleKind::Attention,       ModuleKind::MoeLayer};
+/// Every kind that capo runs: those of the contract's columns, TE's basic operation, attention, a
+/// layer of experts, and a transformer layer.
+inline constexpr std::array kRunKinds{ModuleKind::Linear,          ModuleKind::LayerNormLinear,
+                                      ModuleKind::LayerNormMlp,    ModuleKind::GroupedLinear,
+                                      ModuleKind::GroupedLinearOp, ModuleKind::GroupedMlp,
+                                      ModuleKind::BasicLinearOp,   ModuleKind::Attention,
+                                      ModuleKind::MoeLayer,        ModuleKind::TransformerLayer};
 
 inline constexpr std::array kGranularities{Granularity::PerAction, Granularity::PerStep};
 
@@ -48,14 +49,13 @@ inline Input typed(std::string text, const LoadOptions& options = {}) {
 inline Module small(ModuleKind kind) {
   Module module{.name = std::string(name_of(kind)), .kind = kind, .dtype = DataType::Bf16};
   module.shape = {.tokens = 8, .hidden = 16};
-  if (is_attention(kind)) {
+  if (is_attention(kind) || has_two_halves(kind)) {
     module.shape.heads = 4;
     module.shape.kv_heads = 2;
     module.shape.head_dim = 4;
     module.shape.sequence = 4;
-  } else {
-    module.shape.ffn = 16;
   }
+  if (!is_attention(kind)) module.shape.ffn = 16;
   if (has_router(kind)) {
     module.shape.groups = 3;
     module.shape.top_k = 2;
@@ -66,6 +66,15 @@ inline Module small(ModuleKind kind) {
   }
   module.flags.fuse_wgrad_accumulation = true;
   module.flags.grad_added_to_main_grad = true;
+  return module;
+}
+
+/// A transformer layer whose second half is a router with its experts.
+inline Module small_with_experts() {
+  Module module = small(ModuleKind::TransformerLayer);
+  module.name += " of experts";
+  module.shape.groups = 3;
+  module.shape.top_k = 2;
   return module;
 }
 

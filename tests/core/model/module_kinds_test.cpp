@@ -48,6 +48,12 @@ TEST(ModuleKinds, AreMadeUpInOneWayOfFour) {
   EXPECT_TRUE(is_attention(ModuleKind::Attention));
 }
 
+TEST(ModuleKinds, HaveTwoHalvesIfAttentionStandsInFrontOfTheRest) {
+  for (const ModuleKind kind : kModuleKinds) {
+    EXPECT_EQ(has_two_halves(kind), kind == ModuleKind::TransformerLayer) << name_of(kind);
+  }
+}
+
 TEST(ModuleKinds, TakeTheirCellsFromAColumnThatHasItsOwn) {
   for (const ModuleKind kind : kModuleKinds) {
     const auto column = facts_of(kind).contract_column;

@@ -112,6 +112,30 @@ TEST(Sizes, OfARouterHaveRoomToSortTheGradient) {
   }
 }
 
+// A transformer layer sorts the gradient where it has experts, and it may say so in three ways.
+TEST(Sizes, OfATransformerLayerSortTheGradientOnlyForExperts) {
+  Module module = module_of(ModuleKind::TransformerLayer, DataType::Bf16);
+  module.bytes.activations = 34;
+  module.shape.groups.reset();
+  const auto scratch = [&] { return (*buffer_bytes(module, {.grad_output = true}))[6]; };
+  EXPECT_FALSE(has_router(module));
+  EXPECT_EQ(scratch(), 0);
+  module.shape.top_k = 3;
+  EXPECT_TRUE(has_router(module));
+  EXPECT_EQ(scratch(), 3 * 1024 * kKiB);
+  module.mlp = MlpKind::Dense;
+  EXPECT_FALSE(has_router(module));
+  EXPECT_EQ(scratch(), 0);
+  module.mlp = MlpKind::Experts;
+  EXPECT_EQ(scratch(), 3 * 1024 * kKiB);
+  module.shape.top_k.reset();
+  EXPECT_EQ(scratch(), 0) << "nobody says how many a token chooses";
+  module.mlp.reset();
+  module.shape.groups = 2;
+  EXPECT_TRUE(has_router(module));
+  EXPECT_FALSE(has_router(Module{}));
+}
+
 // The weight is 2048 x 512 and is read in both directions; its 16 x 4 squares have a scale each.
 TEST(Sizes, OfAWeightThatIsKeptQuantizedCountItsCopies) {
   Module module = quantized(ModuleKind::Linear, Recipe::Block);

@@ -219,9 +219,31 @@ TEST(CompleteModel, WhatFollowsFromAConfigurationIsNotWhatARunKeeps) {
   EXPECT_EQ(of(complete("[1, -1]", of_module(module)), 1).derived, ModuleBytes{});
 }
 
+// It is dense unless it says otherwise, or declares anything of experts.
+TEST(CompleteModel, ATransformerLayerTakesSizesOfBothItsHalves) {
+  const auto shape_with = [](const ModuleShape& declared, std::optional<MlpKind> mlp) {
+    Module layer{.name = "t", .kind = ModuleKind::TransformerLayer, .mlp = mlp};
+    layer.shape = declared;
+    return of(complete("[1, -1]", of_module(layer)), 1).shape;
+  };
+  const ModuleShape dense{.tokens = 8,
+                          .hidden = 16,
+                          .ffn = 16,
+                          .heads = 4,
+                          .kv_heads = 4,
+                          .head_dim = 4,
+                          .sequence = 8};
+  EXPECT_EQ(shape_with({}, std::nullopt), dense);
+  EXPECT_EQ(shape_with({}, MlpKind::Dense), dense);
+  ModuleShape experts = dense;
+  experts.groups = 4;
+  experts.top_k = 2;
+  EXPECT_EQ(shape_with({}, MlpKind::Experts), experts);
+  EXPECT_EQ(shape_with({.top_k = 2}, std::nullopt), experts);
+  EXPECT_EQ(shape_with({.groups = 4}, std::nullopt), experts);
+}
+
 TEST(CompleteModel, WhatCannotBeRunIsLeftForOthersToRefuse) {
-  Module transformer{.name = "t", .kind = ModuleKind::TransformerLayer};
-  EXPECT_EQ(of(complete("[1, -1]", of_module(transformer)), 1).bytes, ModuleBytes{});
   const Module nameless{.name = "n"};
   const CompletedModel model = complete("[1, -1]", of_module(nameless));
   EXPECT_EQ(model.assumed, (Words{"plan safe"}));

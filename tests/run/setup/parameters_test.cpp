@@ -64,6 +64,26 @@ TEST(ParameterForms, ARouterStandsBetweenANormAndExperts) {
                    "fc2 weight 4 x 96, rows of 12"}));
 }
 
+// Its attention's parameters come first, under names of their own.
+TEST(ParameterForms, ATransformerLayerHasThoseOfBothItsHalves) {
+  const Lines attention{"attention norm weight 1 x 8, rows of 8",
+                        "attention norm bias 1 x 8, rows of 8", "qkv weight 1 x 240, rows of 8",
+                        "output weight 1 x 144, rows of 18"};
+  const auto with = [&](Lines second) {
+    second.insert(second.begin(), attention.begin(), attention.end());
+    return second;
+  };
+  LayerShape shape = shape_of(ModuleKind::TransformerLayer);
+  EXPECT_EQ(lines(shape), with(lines(shape_of(ModuleKind::LayerNormMlp))));
+  shape.groups = 4;
+  shape.top_k = 2;
+  EXPECT_EQ(lines(shape), with(lines(shape_of(ModuleKind::MoeLayer))));
+  std::set<std::string> names;
+  for (const Role role : kAllRoles) names.emplace(name_of(role, ModuleKind::TransformerLayer));
+  EXPECT_EQ(names.size(), kRoles);
+  EXPECT_FALSE(names.contains(""));
+}
+
 // The first product makes the gate and what it is multiplied with: twice 12 columns.
 TEST(ParameterForms, AnMlpHasTwoWeightsTheFirstTwiceAsWide) {
   EXPECT_EQ(lines(shape_of(ModuleKind::LayerNormMlp)),
@@ -103,6 +123,7 @@ TEST(ParameterForms, HaveTheTypeOfTheLayerAndLieAsTheyAreTold) {
 TEST(ParameterForms, EachRoleHasItsName) {
   std::set<std::string> names;
   for (const Role role : kAllRoles) names.emplace(name_of(role, ModuleKind::MoeLayer));
+  names.erase("");
   EXPECT_EQ(names, (std::set<std::string>{"norm weight", "norm bias", "router weight", "fc1 weight",
                                           "fc1 bias", "fc2 weight", "fc2 bias"}));
   EXPECT_EQ(name_of(Role::Router, ModuleKind::GroupedMlp), "");

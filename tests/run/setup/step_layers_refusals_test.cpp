@@ -109,12 +109,38 @@ TEST(StepLayersRefusals, ALinearNeedsNoGroups) {
   EXPECT_EQ(refusal_of(module), "");
 }
 
-TEST(StepLayersRefusals, ATransformerLayerIsMadeOfModules) {
+TEST(StepLayersRefusals, ATransformerLayerHasTheSizesOfBothItsHalves) {
   Module module = declared();
   module.kind = ModuleKind::TransformerLayer;
+  module.splits.reset();
+  module.bytes.activations = 1 << 20;
+  module.flags.bias = false;
+  EXPECT_EQ(refusal_of(module), "module `experts` does not say its heads");
+  module.shape.heads = 4;
+  module.shape.kv_heads = 3;
+  module.shape.head_dim = 2;
+  module.shape.sequence = module.shape.tokens;
+  EXPECT_EQ(refusal_of(module), "module `experts` does not say its top_k");
+  module.shape.top_k = 4;
+  EXPECT_EQ(refusal_of(module), "module `experts` has 3 groups, and top_k 4 is more");
+  module.shape.top_k = 3;
   EXPECT_EQ(refusal_of(module),
-            "module `experts` is a transformer-layer, and capo runs no layer as a whole: "
-            "declare the modules that it is made of");
+            "module `experts` has 4 heads, which is no multiple of its 3 kv_heads");
+  module.shape.kv_heads = 2;
+  EXPECT_EQ(refusal_of(module), "");
+  module.flags.bias = true;
+  EXPECT_EQ(refusal_of(module),
+            "module `experts` has biases, and capo runs no biases of experts behind a router");
+  module.mlp = MlpKind::Dense;
+  EXPECT_EQ(refusal_of(module),
+            "module `experts` is dense, and its shape declares groups of experts");
+  module.shape.groups.reset();
+  EXPECT_EQ(refusal_of(module),
+            "module `experts` is dense, and its shape declares top_k of experts");
+  module.shape.top_k.reset();
+  EXPECT_EQ(refusal_of(module), "");
+  module.shape.ffn.reset();
+  EXPECT_EQ(refusal_of(module), "module `experts` does not say its ffn");
 }
 
 TEST(StepLayersRefusals, ARouterChoosesAmongTheGroupsThatThereAre) {

@@ -24,7 +24,7 @@ namespace capo::run {
 namespace {
 
 constexpr std::array kKinds{ModuleKind::Linear, ModuleKind::LayerNormMlp, ModuleKind::GroupedMlp,
-                            ModuleKind::Attention};
+                            ModuleKind::Attention, ModuleKind::TransformerLayer};
 
 struct Named {
   std::string words;

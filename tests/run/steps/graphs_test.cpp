@@ -73,6 +73,7 @@ std::vector<Module> modules() {
       }
     }
   }
+  all.push_back(small_with_experts());
   all.push_back(small(ModuleKind::Linear));
   all.back().name += ", copies";
   all.back().flags.gathered_input = true;

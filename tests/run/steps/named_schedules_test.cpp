@@ -48,6 +48,12 @@ std::vector<Variant> variants() {
       all.push_back({fmt::format("{} {}", name_of(kind), name_of(type)), std::move(module)});
     }
   }
+  for (const DataType type : {DataType::Bf16, DataType::Fp16, DataType::Fp32}) {
+    Module module = small_with_experts();
+    module.dtype = type;
+    module.flags.fuse_wgrad_accumulation = type != DataType::Fp16;
+    all.push_back({fmt::format("{} {}", module.name, name_of(type)), module});
+  }
   for (const ModuleKind kind : kRunKinds) {
     for (const Recipe recipe : {Recipe::Block, Recipe::Mxfp8}) {
       Module module = small(kind);

@@ -81,7 +81,7 @@ void each_run(Visit visit) {
 }
 
 std::size_t weights_of(ModuleKind kind) {
-  return has_router(kind) ? 3 : has_two_weights(kind) ? 2 : 1;
+  return has_two_halves(kind) ? 4 : has_router(kind) ? 3 : has_two_weights(kind) ? 2 : 1;
 }
 
 // Not counting those of probabilities, which there are in any case.
@@ -107,13 +107,14 @@ TEST(PartialGradients, WeightsAloneLeaveOutTheInputsProduct) {
     const Ran ran = run_right(module, order, graphs);
     const std::size_t weights = weights_of(kind);
     // A norm needs it for its own parameters, and the first of two weights that of the second.
-    const std::size_t needed = weights - 1 + (has_norm(kind) ? 1 : 0);
+    const bool norm = has_norm(kind) || has_two_halves(kind);
+    const std::size_t needed = weights - 1 + (norm ? 1 : 0);
     EXPECT_EQ(ran.products, (Products{weights, needed, weights}));
     EXPECT_EQ(inputs_of(ran.report), 0U);
   });
 }
 
-// If there are two weights, the first is frozen.
+// If there are two weights, the first is frozen, and of a transformer layer that of its MLP.
 TEST(PartialGradients, AFrozenWeightHasNoProductOfItsOwn) {
   each_run([](ModuleKind kind, const char* order, Granularity graphs) {
     Module module = small(kind);
@@ -123,9 +124,10 @@ TEST(PartialGradients, AFrozenWeightHasNoProductOfItsOwn) {
     EXPECT_EQ(ran.products, (Products{weights, weights, weights - 1}));
     EXPECT_EQ(inputs_of(ran.report), 2U);
     for (const TensorReport& tensor : ran.report.parameters) {
-      const bool frozen = tensor.name.ends_with(is_attention(kind) ? "qkv weight"
-                                                : has_swiglu(kind) ? "fc1 weight"
-                                                                   : ": weight");
+      const bool frozen =
+          tensor.name.ends_with(is_attention(kind)                         ? "qkv weight"
+                                : has_swiglu(kind) || has_two_halves(kind) ? "fc1 weight"
+                                                                           : ": weight");
       EXPECT_EQ(tensor.ascending_error.has_value(), !frozen) << tensor.name;
     }
   });

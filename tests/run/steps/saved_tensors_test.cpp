@@ -25,7 +25,8 @@ constexpr const char* kWhole = "[1, 1, -1, -1]";
 constexpr const char* kDelayed = "[1, 1, -1, -1.5, -1, -1.5]";
 
 std::string weight_of(ModuleKind kind) {
-  const char* name = is_attention(kind) ? "qkv weight" : has_swiglu(kind) ? "fc1 weight" : "weight";
+  const bool mlp = has_swiglu(kind) || has_two_halves(kind);
+  const char* name = is_attention(kind) ? "qkv weight" : mlp ? "fc1 weight" : "weight";
   return fmt::format("layer 0 of chunk 1 of rank 0: {}", name);
 }
 
@@ -134,6 +135,10 @@ TEST(SavedTensors, EveryParameterOfAKindWithSeveralWeightsIsAskedFor) {
                    {"qkv weight", "qkv bias", "output weight", "output bias"});
   expect_asked_for(ModuleKind::MoeLayer,
                    {"norm weight", "norm bias", "router weight", "fc1 weight", "fc2 weight"});
+  expect_asked_for(ModuleKind::TransformerLayer,
+                   {"attention norm weight", "attention norm bias", "qkv weight", "qkv bias",
+                    "output weight", "output bias", "norm weight", "norm bias", "fc1 weight",
+                    "fc1 bias", "fc2 weight", "fc2 bias"});
 }
 
 // Nobody owes a frozen weight anything.

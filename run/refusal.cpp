@@ -1,0 +1,107 @@
+#include "run/refusal.h"
+
+#include "run/reference/sampled_reference.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace capo::run {
+
+// Multiply-adds of the float64 reference of one step: products forward, and backward two ways.
+double float64_work(const StepLayers& layers, std::int32_t microbatches,
+                    const RunOptions& options) {
+  if (options.float64 == Float64::Sampled) {
+    return sampled_work(layers, microbatches, options.float64_samples);
+  }
+  double work = 0;
+  for (std::uint32_t p = 0; p < layers.parameters().size(); ++p) {
+    const ParameterForm& form = layers.parameters()[p];
+    if (!is_of_product(form.role) || form.role == Role::Router) continue;
+    const LayerShape& shape = layers.layer_of(p).shape;
+    const bool of_attention = form.role == Role::Qkv || form.role == Role::Projection;
+    const std::int64_t rows = of_attention ? shape.tokens : product_rows(shape);
+    work += 3.0 * static_cast<double>(rows) * static_cast<double>(form.elements);
+  }
+  return work * microbatches;
+}
+
+std::uint32_t float64_steps(const RunOptions& options) {
+  if (options.float64 == Float64::LeftOut) return 0;
+  return options.float64 == Float64::EveryReplay ? std::max(options.replays, 1U) : 1;
+}
+
+namespace {
+
+std::optional<std::string> refusal_of_float64(const PlannedStep& step, const StepLayers& layers,
+                                              const RunOptions& options) {
+  const auto any = [&](auto is) {
+    return std::any_of(layers.all().begin(), layers.all().end(), is);
+  };
+  const bool sampled = options.float64 == Float64::Sampled;
+  if (sampled && any([](const StepLayer& layer) { return layer.shape.scaling.has_value(); })) {
+    return "a layer whose products read codes is compared with float64 as a whole or not at all: "
+           "leave it out (--float64 none) or compare all of a step (--float64 first)";
+  }
+  if (sampled && any([](const StepLayer& layer) { return has_router(layer.shape); })) {
+    return "a layer with a router is compared with float64 as a whole or not at all: leave it out "
+           "(--float64 none) or compare all of a step (--float64 first)";
+  }
+  if (sampled && any([](const StepLayer& layer) { return has_two_halves(layer.shape.kind); })) {
+    return "a transformer-layer is compared with float64 as a whole or not at all: leave it out "
+           "(--float64 none) or compare all of a step (--float64 first)";
+  }
+  const double work =
+      float64_work(layers, step.view().table().microbatches(), options) * float64_steps(options);
+  if (work <= options.float64_limit) return std::nullopt;
+  return fmt::format(
+      "the comparison with float64 takes {:.3g} multiply-adds of this machine's processor, and the "
+      "limit is {:.3g}: {}, leave it out (--float64 none) or raise the limit (--float64-limit)",
+      work, options.float64_limit,
+      options.float64 == Float64::Sampled ? "take fewer samples (--float64-samples)"
+                                          : "take a sample (--float64 sampled)");
+}
+
+// Whoever reads a choice reads memory by it. Where another buffer may lie over the choices there is
+// no telling what would be read.
+std::optional<std::string> refusal_of_spoilt_choices(const PlannedStep& step,
+                                                     const StepLayers& layers) {
+  if (!step.result().plan) return std::nullopt;
+  for (const FoundHazard& hazard : step.result().plan->hazards) {
+    const Buffer& victim = hazard.victim;
+    if (victim.kind != BufferKind::Activations) continue;
+    if (!has_router(layers.at(victim.rank, victim.chunk, victim.layer).shape)) continue;
+    return fmt::format(
+        "the choices of a router may be overwritten before they are read, and they are addresses "
+        "of rows: what layer {} of chunk {} of rank {} keeps of microbatch {} has to stay",
+        victim.layer, victim.chunk, victim.rank, victim.microbatch);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> refusal(const PlannedStep& step, const StepLayers& layers,
+                                   const RunOptions& options) {
+  if (auto why = refusal_of_spoilt_choices(step, layers)) return why;
+  if (auto why = refusal_of_float64(step, layers, options)) return why;
+  if (options.graphs == Granularity::PerStep && options.processes != nullptr &&
+      !options.between.can_be_captured) {
+    return "a host waits for what another process sends, and no graph can hold that: give --graphs "
+           "per-action";
+  }
+  if (options.graphs == Granularity::PerStep && !step.replays_as_captured()) {
+    return "a step that is one graph is replayed as it was captured: give --graphs per-action "
+           "for a replay order of its own";
+  }
+  if (options.replays > 0 && has_resets(step.input().schedule)) {
+    return "the order resets graphs, and a run replays them again and again: leave the resets out";
+  }
+  if (options.hooks.substitute_saved && options.replays > 0) {
+    return "graphs read what was saved where it was at their capture: saved tensors can be "
+           "substituted in eager execution only";
+  }
+  return std::nullopt;
+}
+
+}  // namespace capo::run

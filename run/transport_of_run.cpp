@@ -1,0 +1,87 @@
+#include "run/transport_of_run.h"
+
+#include "run/processes/own_rank.h"
+#include "run/refusal.h"
+
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace capo::run {
+
+Division division_of(const PlannedStep& step, const RunOptions& options) {
+  return {.ranks = static_cast<std::int32_t>(step.view().table().ranks()),
+          .per_process = options.ranks_per_process};
+}
+
+std::optional<RankRange> own_ranks(const PlannedStep& step, const RunOptions& options) {
+  if (options.processes == nullptr) return std::nullopt;
+  return division_of(step, options).of(options.processes->rank());
+}
+
+namespace {
+
+// Tells which work of the receiving rank a message is for.
+MessageWords words_for(const PlannedStep& step, const StepLayers& layers, const Program& program) {
+  std::map<Message, std::string> words;
+  const std::vector<Message> messages = messages_of(program, step.view().table(), layers);
+  const Cells cells(step.view().table());
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    const Transfer& transfer = program.transfers[i];
+    const Cells::Cell cell = cells.at(transfer.cell);
+    const Work reader{.chunk = cell.chunk,
+                      .microbatch = cell.microbatch,
+                      .kind = transfer.way == Way::Forward ? Kind::Forward : Kind::Backward};
+    words[messages[i]] = "which " + name_of(cell.rank, reader) + " reads";
+  }
+  return [words = std::move(words)](const Message& message) { return words.at(message); };
+}
+
+// Float64 is compared in one process, for which the others wait; it takes a processor a second for
+// a billion multiply-adds, and ten if many share it.
+Processes::Duration patience_of(const PlannedStep& step, const StepLayers& layers,
+                                const RunOptions& options) {
+  if (options.float64 == Float64::LeftOut) return {};
+  return Processes::Duration(float64_work(layers, step.view().table().microbatches(), options) /
+                             1e8);
+}
+
+// The messages between processes, with the streams of both their ends.
+std::vector<Ends> ends_between(const PlannedStep& step, const StepLayers& layers,
+                               const Program& program, const Division& division) {
+  std::vector<Ends> all;
+  const std::vector<Message> messages = messages_of(program, step.view().table(), layers);
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    const Transfer& transfer = program.transfers[i];
+    const Channel& channel = transfer.channel;
+    if (transfer.from == kNoBuffer) continue;
+    if (division.home(channel.sender) == division.home(channel.receiver)) continue;
+    Ends& of = all.emplace_back(Ends{.message = messages[i]});
+    for (const std::uint32_t op : transfer.ends) {
+      if (op == kNoOp) continue;
+      const StreamId stream = program.ops[op].stream;
+      (program.rank_of_stream[stream] == channel.sender ? of.sender : of.receiver) = stream;
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+std::unique_ptr<Transport> transport_of(Engine& engine, const PlannedStep& step,
+                                        const StepLayers& layers, const Program& program,
+                                        const RunOptions& options) {
+  if (options.processes == nullptr) return options.transport(engine);
+  const Division division = division_of(step, options);
+  auto between =
+      options.between.make(engine, {.processes = *options.processes,
+                                    .division = division,
+                                    .mode = options.sends,
+                                    .patience = patience_of(step, layers, options),
+                                    .words = words_for(step, layers, program),
+                                    .ends = ends_between(step, layers, program, division)});
+  if (division.per_process == 1) return between;
+  return std::make_unique<PartlyInProcess>(engine, division, std::move(between));
+}
+
+}  // namespace capo::run
