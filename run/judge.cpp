@@ -45,7 +45,7 @@ Victims predicted_by(const CheckResult& result) {
 double bound_of(const StepLayer& layer, const ParameterForm& form) {
   if (layer.shape.scaling) return error_bound(layer.shape);
   const bool exact = form.fused && is_one_product(layer.shape.kind) && !has_norm(layer.shape.kind);
-  return exact ? error_bound(DataType::Fp32) : error_bound(layer.shape);
+  return error_bound(exact ? DataType::Fp32 : layer.shape.type);
 }
 
 bool all_zero(const std::vector<float>& values) {
@@ -285,6 +285,11 @@ class Judge::Work {
 
   [[nodiscard]] std::string name_of(const HandedOn& handed) const {
     const StepLayer& layer = of_.layers.all()[handed.layer];
+    if (handed.between) {
+      return fmt::format("{} between the halves of layer {} of chunk {} of rank {}, microbatch {}",
+                         handed.gradient ? "gradient" : "sum", layer.layer, layer.chunk, layer.rank,
+                         handed.microbatch);
+    }
     return fmt::format("{} that layer {} of chunk {} of rank {} {}, microbatch {}",
                        handed.choices    ? "choices"
                        : handed.gradient ? "gradient"
@@ -451,6 +456,8 @@ class Judge::Work {
       auto& inputs = stored.inputs.emplace_back();
       auto& grad_outputs = stored.grad_outputs.emplace_back();
       auto& choices = stored.choices.emplace_back();
+      auto& sums = stored.sums.emplace_back();
+      auto& sum_gradients = stored.sum_gradients.emplace_back();
       for (std::int32_t m = 0; m < table().microbatches(); ++m) {
         const auto values = [&](std::byte* from, std::int64_t columns) {
           return values_of(
@@ -459,6 +466,11 @@ class Judge::Work {
         };
         inputs.push_back(values(of_.expected.input(number, m), shape.hidden));
         grad_outputs.push_back(values(of_.expected.grad_output(number, m), output_columns(shape)));
+        const BetweenHalves between = of_.expected.between(number, m);
+        if (between.sum != nullptr) {
+          sums.push_back(values(between.sum, shape.hidden));
+          sum_gradients.push_back(values(between.gradient, shape.hidden));
+        }
         const std::byte* chosen = of_.expected.chosen(number, m);
         auto& of_tokens = choices.emplace_back();
         if (chosen == nullptr) continue;

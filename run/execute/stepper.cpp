@@ -26,13 +26,19 @@ bool takes_from_buffer(const OpPart& part) {
 Expected::Expected(Engine& engine, const StepLayers& layers, std::int32_t microbatches) {
   for (const StepLayer& layer : layers.all()) {
     auto& places = landings_.emplace_back();
+    const auto between = [&] {
+      return has_two_halves(layer.shape.kind)
+                 ? engine.allocate(input_row_bytes(layer.shape), "expected between halves")
+                 : nullptr;
+    };
     for (std::int32_t microbatch = 0; microbatch < microbatches; ++microbatch) {
       places.push_back(
           {.input = engine.allocate(input_row_bytes(layer.shape), "expected inputs"),
            .grad_output = engine.allocate(output_bytes(layer.shape), "expected gradients"),
            .chosen = has_router(layer.shape)
                          ? engine.allocate(product_rows(layer.shape) * 8, "chosen groups")
-                         : nullptr});
+                         : nullptr,
+           .between = {.sum = between(), .gradient = between()}});
     }
   }
 }
@@ -378,7 +384,6 @@ void Stepper::launch_layer(const OpPart& part, std::int32_t at, bool first, Mode
     const bool makes_codes = layer.codes_age == WeightCache::Device && part.work.microbatch == 0;
     if (makes_codes && mode != Mode::Eager) make_codes_anew(loaded_, layer, sink);
     forward(layer.shape, places, side, parameters, sink);
-    if (mode == Mode::Eager) keep_choices(part, at, places, stream);
   } else {
     LayerShape shape = layer.shape;
     if (mode != Mode::Eager && loaded_.samples.without_gradient.contains(input_of(part, at))) {
@@ -387,6 +392,7 @@ void Stepper::launch_layer(const OpPart& part, std::int32_t at, bool first, Mode
     backward(shape, part.work.delayed ? Reach::InputHalf : Reach::Whole, places, side, parameters,
              view_.targets(layer, part.work), sink);
   }
+  if (mode == Mode::Eager) keep_decided(part, at, places, stream);
   if (made != nullptr)
     launch(stream, Copy{.bytes = loaded_.table().bytes(makes), .from = made, .to = to});
 }
@@ -470,14 +476,22 @@ void Stepper::keep_expected(const OpPart& part, std::int32_t at, const LayerPlac
                                        : expected_.grad_output(number, part.work.microbatch)});
 }
 
-void Stepper::keep_choices(const OpPart& part, std::int32_t at, const LayerPlaces& places,
+void Stepper::keep_decided(const OpPart& part, std::int32_t at, const LayerPlaces& places,
                            StreamId stream) {
   const std::size_t number = loaded_.layers.number(part.rank, part.work.chunk, at);
   const LayerShape& shape = loaded_.layers.all()[number].shape;
-  if (!has_router(shape)) return;
-  launch(stream, Copy{.bytes = product_rows(shape) * 8,
-                      .from = chosen_groups(shape, places),
-                      .to = expected_.chosen(number, part.work.microbatch)});
+  const bool is_forward = part.work.kind == Kind::Forward;
+  if (is_forward && has_router(shape)) {
+    launch(stream, Copy{.bytes = product_rows(shape) * 8,
+                        .from = chosen_groups(shape, places),
+                        .to = expected_.chosen(number, part.work.microbatch)});
+  }
+  if (!has_two_halves(shape.kind)) return;
+  const BetweenHalves from = between_halves(shape, places);
+  const BetweenHalves to = expected_.between(number, part.work.microbatch);
+  launch(stream, Copy{.bytes = input_row_bytes(shape),
+                      .from = is_forward ? from.sum : from.gradient,
+                      .to = is_forward ? to.sum : to.gradient});
 }
 
 // Compares the buffers that the work is about to read, and does not write itself, with what was

@@ -43,12 +43,17 @@ class Expected {
   [[nodiscard]] std::byte* chosen(std::size_t layer, std::int32_t microbatch) const {
     return landings_[layer][MicrobatchId(microbatch).index()].chosen;
   }
+  /// Null unless the layer has halves.
+  [[nodiscard]] BetweenHalves between(std::size_t layer, std::int32_t microbatch) const {
+    return landings_[layer][MicrobatchId(microbatch).index()].between;
+  }
 
  private:
   struct Landing {
     std::byte* input;
     std::byte* grad_output;
     std::byte* chosen;
+    BetweenHalves between;
   };
   std::vector<std::vector<Landing>> landings_;
 };
@@ -171,7 +176,7 @@ class Stepper {
   [[nodiscard]] BufferId input_of(const OpPart& part, std::int32_t layer) const;
   void keep_expected(const OpPart& part, std::int32_t layer, const LayerPlaces& places,
                      StreamId stream);
-  void keep_choices(const OpPart& part, std::int32_t layer, const LayerPlaces& places,
+  void keep_decided(const OpPart& part, std::int32_t layer, const LayerPlaces& places,
                     StreamId stream);
   void look_at_reads(const OpPart& part, StreamId stream);
   void keep_what_was_touched(const OpPart& part, StreamId stream);

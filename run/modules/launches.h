@@ -203,6 +203,8 @@ struct Launches {
   /// Null for families without a router.
   const std::int64_t* (*chosen_groups)(const LayerShape& shape,
                                        const LayerPlaces& places) = nullptr;
+  /// Null for families without halves.
+  BetweenHalves (*between_halves)(const LayerShape& shape, const LayerPlaces& places) = nullptr;
 };
 
 extern const Launches kOneProduct;    // one_product.cpp

@@ -148,6 +148,12 @@ inline constexpr double kMostBytes = 0x1p44;
   return (input_row_bytes(shape) + 7) / 8 * 8;
 }
 
+/// What a transformer layer keeps between its halves; null of other layers.
+struct BetweenHalves {
+  std::byte* sum = nullptr;       ///< what the second half reads, from F on
+  std::byte* gradient = nullptr;  ///< of the sum, from B on
+};
+
 /// The planned buffers of one layer and microbatch.
 struct LayerPlaces {
   std::byte* input = nullptr;

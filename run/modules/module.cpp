@@ -30,6 +30,11 @@ const std::int64_t* chosen_groups(const LayerShape& shape, const LayerPlaces& pl
   return of == nullptr ? nullptr : of(shape, places);
 }
 
+BetweenHalves between_halves(const LayerShape& shape, const LayerPlaces& places) {
+  const auto of = launches_of(shape).between_halves;
+  return of == nullptr ? BetweenHalves{} : of(shape, places);
+}
+
 void forward(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
              const LayerParameters& parameters, const Sink& launch) {
   launches_of(shape).forward(shape, places, side, parameters, launch);

@@ -52,6 +52,9 @@ enum class Reach : std::uint8_t {
 /// router.
 [[nodiscard]] const std::int64_t* chosen_groups(const LayerShape& shape, const LayerPlaces& places);
 
+/// In the kept memory, when a forward and a backward are over.
+[[nodiscard]] BetweenHalves between_halves(const LayerShape& shape, const LayerPlaces& places);
+
 void forward(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
              const LayerParameters& parameters, const Sink& launch);
 /// The targets of norms are written here in any case; those of the products by a whole one.

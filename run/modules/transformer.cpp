@@ -146,12 +146,18 @@ const std::int64_t* chosen_groups(const LayerShape& shape, const LayerPlaces& pl
                                places_of_second(kept_at(shape, places), places));
 }
 
+BetweenHalves between_halves(const LayerShape& shape, const LayerPlaces& places) {
+  const Kept keep = kept_at(shape, places);
+  return {.sum = keep.between, .gradient = keep.gradient};
+}
+
 }  // namespace
 
 const Launches kTransformer{.kept_bytes = kept_bytes,
                             .forward = forward,
                             .backward = backward,
                             .weight_gradients = weight_gradients,
-                            .chosen_groups = chosen_groups};
+                            .chosen_groups = chosen_groups,
+                            .between_halves = between_halves};
 
 }  // namespace capo::run

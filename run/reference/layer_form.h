@@ -53,7 +53,6 @@ struct Edge {
   Place place = Place::First;
   std::int64_t row = 0;
   std::int64_t column = 0;
-  bool in_attention = false;  ///< in the first of a transformer layer's halves
 
   friend auto operator<=>(const Edge&, const Edge&) = default;
 };
@@ -67,7 +66,8 @@ struct Edges {
   std::vector<Edge> near = {};  ///< found, in the order of places, rows and columns
 };
 
-/// The shape of a layer and its parts. A transformer layer has those of both its halves.
+/// The shape of a layer and its parts. Every kind has one but a transformer layer, whose halves
+/// have one each.
 struct LayerForm {
   ModuleKind kind = ModuleKind::Linear;
   DataType type = DataType::Bf16;
@@ -99,13 +99,6 @@ struct LayerWeights {
   std::vector<double> second;       ///< (groups, hidden, ffn), of an MLP; of an attention
                                     ///< (hidden, heads * head_dim)
   std::vector<double> second_bias;  ///< (groups, hidden)
-  // A transformer layer has these of its attention, which as a layer has them by the names above.
-  std::vector<double> attention_norm_weight;
-  std::vector<double> attention_norm_bias;
-  std::vector<double> qkv;
-  std::vector<double> qkv_bias;
-  std::vector<double> projection;
-  std::vector<double> projection_bias;
 };
 
 /// Tensors that come with a microbatch.
@@ -125,7 +118,6 @@ struct LayerForward {
   std::vector<double> logits;         ///< (tokens, groups), of a router
   std::vector<std::int64_t> choices;  ///< (tokens, top_k), those that were taken
   std::int64_t refused = 0;           ///< tokens whose choices are not admissible
-  std::vector<LayerForward> halves;  ///< of a transformer layer, which saves no tensor beside these
 };
 
 struct LayerBackward {
@@ -154,10 +146,6 @@ enum class Wanted : std::uint8_t {
          form.kind == ModuleKind::LayerNormMlp || form.kind == ModuleKind::MoeLayer;
 }
 
-[[nodiscard]] inline bool has_halves(ModuleKind kind) {
-  return kind == ModuleKind::TransformerLayer;
-}
-
 [[nodiscard]] inline bool routes(ModuleKind kind) {
   return kind == ModuleKind::MoeLayer;
 }
@@ -178,7 +166,7 @@ enum class Wanted : std::uint8_t {
 
 /// So many rows make a result of theirs together, which depends on no other row's operands.
 [[nodiscard]] inline std::int64_t rows_of_one_result(const LayerForm& form) {
-  return attends(form.kind) || has_halves(form.kind) ? form.sequence : 1;
+  return attends(form.kind) ? form.sequence : 1;
 }
 
 /// Rows that a tensor has for each token: as many as choices, or one.
@@ -186,17 +174,12 @@ enum class Wanted : std::uint8_t {
   using enum Place;
   const bool of_experts = place == First || place == Active || place == Second ||
                           place == GradActive || place == GradMiddle || place == GradRows;
-  const bool router = routes(form.kind) || (has_halves(form.kind) && form.top_k > 0);
-  return router && of_experts ? form.top_k : 1;
-}
-
-[[nodiscard]] inline std::int64_t rows_of_token(const LayerForm& form, const Edge& edge) {
-  return edge.in_attention ? 1 : rows_of_token(form, edge.place);
+  return routes(form.kind) && of_experts ? form.top_k : 1;
 }
 
 /// Columns of what the layer makes.
 [[nodiscard]] inline std::int64_t output_columns(const LayerForm& form) {
-  return has_two_products(form.kind) || has_halves(form.kind) ? form.hidden : form.ffn;
+  return has_two_products(form.kind) ? form.hidden : form.ffn;
 }
 
 }  // namespace capo::run::reference

@@ -75,6 +75,7 @@ void check(const LayerForm& form, const LayerWeights& weights, const LayerSide& 
   const std::int64_t two = has_two_products(kind) ? form.groups : 0;
   const std::int64_t bias = form.bias ? 1 : 0;
 
+  CAPO_ASSERT(kind != ModuleKind::TransformerLayer, "each of its halves is a layer here");
   CAPO_ASSERT(has_groups(kind) || routes(kind) || form.groups == 1,
               "only grouped kinds and routers have several groups");
   CAPO_ASSERT(!routes(kind) || (form.top_k > 0 && form.top_k <= form.groups && !form.bias),
@@ -152,123 +153,10 @@ Values swiglu_backward(const LayerForm& form, const LayerSide& side, const Produ
   return store(Place::GradMiddle, std::move(swiglu.middle), absolute);
 }
 
-// The halves of a transformer layer, which are layers of their own.
-LayerForm attention_half(const LayerForm& form) {
-  LayerForm attention = form;
-  attention.kind = ModuleKind::Attention;
-  attention.groups = 1;
-  attention.top_k = 0;
-  attention.half = true;
-  return attention;
-}
-
-LayerForm second_half(const LayerForm& form) {
-  LayerForm second = form;
-  second.kind = form.top_k > 0 ? ModuleKind::MoeLayer : ModuleKind::LayerNormMlp;
-  second.half = true;
-  return second;
-}
-
-LayerWeights attention_half(const LayerWeights& weights) {
-  return {.norm_weight = weights.attention_norm_weight,
-          .norm_bias = weights.attention_norm_bias,
-          .router = {},
-          .first = weights.qkv,
-          .first_bias = weights.qkv_bias,
-          .second = weights.projection,
-          .second_bias = weights.projection_bias};
-}
-
-// The edges of one half: it is told its own, and finds more of these.
-class HalfEdges {
- public:
-  HalfEdges(Edges* all, bool in_attention) : all_(all), in_attention_(in_attention) {
-    if (all == nullptr) return;
-    mine_.look = all->look;
-    for (Edge edge : all->other_way) {
-      if (edge.in_attention != in_attention) continue;
-      edge.in_attention = false;
-      mine_.other_way.push_back(edge);
-    }
-  }
-
-  [[nodiscard]] Edges* get() { return all_ == nullptr ? nullptr : &mine_; }
-
-  void hand_back() {
-    if (all_ == nullptr) return;
-    for (Edge edge : mine_.near) {
-      edge.in_attention = in_attention_;
-      all_->near.push_back(edge);
-    }
-  }
-
- private:
-  Edges* all_;
-  bool in_attention_;
-  Edges mine_;
-};
-
-struct BackwardWay {
-  Rounding rounding = Rounding::Exact;
-  Edges* edges = nullptr;
-  Wanted wanted = Wanted::All;
-};
-
-LayerForward halves_forward(const LayerForm& form, const LayerWeights& weights,
-                            const LayerSide& side, const Values& input, Rounding rounding,
-                            Edges* edges) {
-  HalfEdges of_attention(edges, true);
-  HalfEdges of_second(edges, false);
-  LayerForward attention = forward(attention_half(form), attention_half(weights), {}, input,
-                                   rounding, of_attention.get());
-  LayerForward second =
-      forward(second_half(form), weights, side, attention.output, rounding, of_second.get());
-  of_attention.hand_back();
-  of_second.hand_back();
-  LayerForward result;
-  result.output = second.output;
-  result.choices = second.choices;
-  result.refused = second.refused;
-  result.halves = {std::move(attention), std::move(second)};
-  return result;
-}
-
-LayerBackward halves_backward(const LayerForm& form, const LayerWeights& weights,
-                              const LayerSide& side, const Values& input, const LayerForward& saved,
-                              const Values& grad_output, const BackwardWay& way) {
-  CAPO_ASSERT(saved.halves.size() == 2, "a transformer layer has saved both of its halves");
-  HalfEdges of_attention(way.edges, true);
-  HalfEdges of_second(way.edges, false);
-  // The attention's weight gradients need the gradient that comes through the second half.
-  const Wanted of_both = way.wanted == Wanted::WeightGradients ? Wanted::All : way.wanted;
-  const LayerForward& attention = saved.halves.front();
-  LayerBackward result =
-      backward(second_half(form), weights, side, attention.output, saved.halves.back(), grad_output,
-               way.rounding, of_second.get(), of_both);
-  LayerBackward back = backward(attention_half(form), attention_half(weights), {}, input, attention,
-                                result.grad_input, way.rounding, of_attention.get(), way.wanted);
-  of_second.hand_back();
-  of_attention.hand_back();
-  if (way.wanted == Wanted::WeightGradients) {
-    result.grads.norm_weight.clear();
-    result.grads.norm_bias.clear();
-  }
-  result.grad_input = std::move(back.grad_input);
-  result.grad_input_magnitudes = std::move(back.grad_input_magnitudes);
-  result.grads.attention_norm_weight = std::move(back.grads.norm_weight);
-  result.grads.attention_norm_bias = std::move(back.grads.norm_bias);
-  result.grads.qkv = std::move(back.grads.first);
-  result.grads.qkv_bias = std::move(back.grads.first_bias);
-  result.grads.projection = std::move(back.grads.second);
-  result.grads.projection_bias = std::move(back.grads.second_bias);
-  return result;
-}
-
 }  // namespace
 
 LayerForward forward(const LayerForm& form, const LayerWeights& weights, const LayerSide& side,
                      const std::vector<double>& input, Rounding rounding, Edges* edges) {
-  if (has_halves(form.kind)) return halves_forward(form, weights, side, input, rounding, edges);
   check(form, weights, side, input);
   const Store store(form, rounding, edges);
   if (routes(form.kind)) return routed_forward(form, weights, side, input, store);
@@ -312,10 +200,6 @@ LayerBackward backward(const LayerForm& form, const LayerWeights& weights, const
                        const std::vector<double>& input, const LayerForward& saved,
                        const std::vector<double>& grad_output, Rounding rounding, Edges* edges,
                        Wanted wanted) {
-  if (has_halves(form.kind)) {
-    return halves_backward(form, weights, side, input, saved, grad_output,
-                           {.rounding = rounding, .edges = edges, .wanted = wanted});
-  }
   check(form, weights, side, input);
   check(form, saved, grad_output);
   const Store store(form, rounding, edges);

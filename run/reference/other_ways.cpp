@@ -48,8 +48,7 @@ struct PartLayer {
     form.tokens = rows_of_one_result(run.form);
     side.choices = part(run.side.choices, at, parts);
     if (run.grad_output != nullptr) grad_output = part(*run.grad_output, at, parts);
-    // A token may choose any of all groups, and a transformer layer has more weights.
-    if (!run.side.choices.empty() || !all.qkv.empty()) {
+    if (!run.side.choices.empty()) {  // a token and all the groups that it may choose
       weights = all;
       return;
     }
@@ -78,7 +77,6 @@ struct PartLayer {
     const std::int64_t once =
         form.tokens * ((std::ssize(weights.first) + std::ssize(weights.second)) / form.groups *
                            rows_of_token(form, Place::First) +
-                       std::ssize(weights.qkv) + std::ssize(weights.projection) +
                        2 * form.tokens * form.heads * form.head_dim);
     return grad_output.empty() ? once : 2 * once;
   }
@@ -183,9 +181,9 @@ std::vector<Edge> other_ways(const LayerRun& run, const std::vector<Edge>& known
     const auto [at, off_before] = errors[i];
     Settled start{.off = off_before};
     for (const Edge& edge : known) {
-      const std::int64_t of_part = rows * rows_of_token(run.form, edge);
-      if (edge.row / of_part != at) continue;
-      start.other_way.push_back({edge.place, edge.row % of_part, edge.column, edge.in_attention});
+      const std::int64_t of_part = rows * rows_of_token(run.form, edge.place);
+      if (edge.row / of_part == at)
+        start.other_way.push_back({edge.place, edge.row % of_part, edge.column});
     }
     const std::size_t before = start.other_way.size();
     const Settled end =
@@ -194,8 +192,8 @@ std::vector<Edge> other_ways(const LayerRun& run, const std::vector<Edge>& known
     off -= off_before - end.off;
     for (std::size_t e = before; e < end.other_way.size(); ++e) {
       const Edge& edge = end.other_way[e];
-      const std::int64_t of_part = rows * rows_of_token(run.form, edge);
-      found.push_back({edge.place, at * of_part + edge.row, edge.column, edge.in_attention});
+      const std::int64_t of_part = rows * rows_of_token(run.form, edge.place);
+      found.push_back({edge.place, at * of_part + edge.row, edge.column});
     }
   }
   if (off > allowed) return {};

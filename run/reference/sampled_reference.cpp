@@ -186,7 +186,7 @@ class SampleOfStep {
 
   // The weights of a group as those of a layer of one group.
   void load(std::size_t number, std::int64_t group) {
-    for (const Role role : kAllRoles) {
+    for (const Role role : kHalfRoles) {
       Numbers& into = of_role(weights_, role);
       into.clear();
       const std::uint32_t parameter = layer(number).parameter[as_index(role)];
@@ -406,7 +406,7 @@ class SampleOfStep {
                     const std::vector<std::int64_t>& columns) {
     const LayerShape& shape = layer(number).shape;
     const std::vector<std::int64_t> rows = made_by_first(shape, columns);
-    for (const Role role : kAllRoles) {
+    for (const Role role : kHalfRoles) {
       Numbers& into = of_role(weights_, role);
       into.clear();
       const std::uint32_t parameter = layer(number).parameter[as_index(role)];
@@ -464,7 +464,7 @@ class SampleOfStep {
     form.groups = 1;
     form.ffn = std::ssize(columns);
     reference::LayerWeights grads = weights_;  // zeros of their sizes, if the group has no rows
-    for (const Role role : kAllRoles) std::ranges::fill(of_role(grads, role), 0.0);
+    for (const Role role : kHalfRoles) std::ranges::fill(of_role(grads, role), 0.0);
     if (rows.count > 0) {
       const auto input = widened(stored_.operands(number, m, false, rows.first, rows.count));
       auto grad_output = widened(stored_.operands(number, m, true, rows.first, rows.count));
@@ -504,7 +504,7 @@ class SampleOfStep {
   // Every kv head's layer has the whole bias of the second product, which is looked at once.
   void load_heads(std::size_t number, const SampledHeads& heads, bool first) {
     const std::int64_t hidden = layer(number).shape.hidden;
-    for (const Role role : kAllRoles) {
+    for (const Role role : kHalfRoles) {
       Numbers& into = of_role(weights_, role);
       into.clear();
       const std::uint32_t parameter = layer(number).parameter[as_index(role)];

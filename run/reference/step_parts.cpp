@@ -148,9 +148,7 @@ reference::LayerForm form_of(const LayerShape& shape) {
 }
 
 double error_bound(const LayerShape& shape) {
-  // Errors of the halves of a layer add up, since nobody looks between them.
-  const int halves = has_two_halves(shape.kind) ? 2 : 1;
-  if (!shape.scaling) return halves * error_bound(shape.type);
+  if (!shape.scaling) return error_bound(shape.type);
   const bool given = is_one_product(shape.kind) && !has_norm(shape.kind);
   return given ? error_bound(DataType::Bf16) : kCodedBound;
 }

@@ -15,6 +15,7 @@
 
 namespace capo::run {
 
+/// Of a layer without halves, or of one half of a transformer layer.
 [[nodiscard]] reference::LayerForm form_of(const LayerShape& shape);
 
 /// Codes next to each other are at most an eighth apart. An engine that rounds an operand to the
@@ -22,26 +23,13 @@ namespace capo::run {
 /// of it; of few rows and columns as many operands may be concerned as make the difference.
 inline constexpr double kCodedBound = 0x1p-3;
 /// The bound of the error of what a layer makes. One product of codes of what was given is as near
-/// as one of bf16, though units that multiply codes add in fewer digits than fp32 has. A
-/// transformer layer is two layers in a row, and has both of their bounds.
+/// as one of bf16, though units that multiply codes add in fewer digits than fp32 has.
 [[nodiscard]] double error_bound(const LayerShape& shape);
 
-/// A parameter or gradient of a layer by its role.
+/// A parameter or gradient of a layer or a half by its role, one of kHalfRoles.
 template <typename Weights>
 auto& of_role(Weights& weights, Role role) {
   switch (role) {
-    case Role::AttentionNormWeight:
-      return weights.attention_norm_weight;
-    case Role::AttentionNormBias:
-      return weights.attention_norm_bias;
-    case Role::Qkv:
-      return weights.qkv;
-    case Role::QkvBias:
-      return weights.qkv_bias;
-    case Role::Projection:
-      return weights.projection;
-    case Role::ProjectionBias:
-      return weights.projection_bias;
     case Role::NormWeight:
       return weights.norm_weight;
     case Role::NormBias:
@@ -54,7 +42,7 @@ auto& of_role(Weights& weights, Role role) {
       return weights.first_bias;
     case Role::Second:
       return weights.second;
-    default:
+    default:  // of kHalfRoles
       return weights.second_bias;
   }
 }

@@ -28,16 +28,12 @@ class Reference {
         table_(step.view().table()),
         cells_(table_),
         contributions_(layers.parameters().size()) {
-    for (const StepLayer& layer : layers.all()) {
-      reference::LayerWeights& weights = weights_.emplace_back();
-      for (const Role role : kAllRoles) {
-        const std::uint32_t parameter = layer.parameter[as_index(role)];
-        if (parameter != kNoParameter) of_role(weights, role) = widened(parameters[parameter]);
-      }
-      saved_.emplace_back(as_index(table_.microbatches()));
-      other_ways_.emplace_back(as_index(table_.microbatches()));
+    for (std::size_t number = 0; number < layers.all().size(); ++number) {
+      first_.push_back(parts_.size());
+      for (const Part& part : parts_of(number)) add(part, parameters);
       result.sides.emplace_back(as_index(table_.microbatches()));
     }
+    first_.push_back(parts_.size());
     for (auto& of_parameter : contributions_) {
       of_parameter.resize(as_index(table_.microbatches()));
     }
@@ -72,6 +68,12 @@ class Reference {
   StepReference result;
 
  private:
+  // A layer, or a half of a transformer layer, which is a layer of its own here.
+  struct Part {
+    std::size_t layer = 0;
+    reference::LayerForm form;
+    bool is_attention_half = false;
+  };
   struct Saved {
     Doubles input;
     Doubles grad_output;
@@ -81,11 +83,51 @@ class Reference {
   struct Handed {
     Doubles values;
     Doubles sizes;                    // what its errors are relative to
-    std::optional<std::size_t> from;  // the layer that made it; nullopt: it is given
+    std::optional<std::size_t> from;  // the part that made it; nullopt: it is given
     bool gradient = false;
   };
 
-  [[nodiscard]] reference::LayerSide side_of(std::size_t number, std::int32_t microbatch) const {
+  [[nodiscard]] std::vector<Part> parts_of(std::size_t number) const {
+    const LayerShape& shape = layers_.all()[number].shape;
+    if (!has_two_halves(shape.kind)) return {{.layer = number, .form = form_of(shape)}};
+    Part attention{number, form_of(attention_half(shape)), true};
+    Part second{number, form_of(second_half(shape))};
+    attention.form.half = second.form.half = true;
+    return {attention, second};
+  }
+
+  void add(const Part& part, const std::vector<std::vector<float>>& parameters) {
+    parts_.push_back(part);
+    reference::LayerWeights& weights = weights_.emplace_back();
+    for (const Role role : kHalfRoles) {
+      const std::uint32_t parameter = parameter_of(part, role);
+      if (parameter != kNoParameter) of_role(weights, role) = widened(parameters[parameter]);
+    }
+    saved_.emplace_back(as_index(table_.microbatches()));
+    other_ways_.emplace_back(as_index(table_.microbatches()));
+  }
+
+  [[nodiscard]] std::uint32_t parameter_of(const Part& part, Role role) const {
+    const StepLayer& layer = layers_.all()[part.layer];
+    if (!part.is_attention_half) return layer.parameter[as_index(role)];
+    if (role == Role::Router) return kNoParameter;
+    return layer.parameter[as_index(role_in_first_half(role))];
+  }
+
+  [[nodiscard]] const LayerShape& shape_of(std::size_t part) const {
+    return layers_.all()[parts_[part].layer].shape;
+  }
+  [[nodiscard]] bool is_last_of_layer(std::size_t part) const {
+    return first_[parts_[part].layer + 1] == part + 1;
+  }
+  [[nodiscard]] bool is_first_of_layer(std::size_t part) const {
+    return first_[parts_[part].layer] == part;
+  }
+
+  // An attention half has no tensors that come with a microbatch.
+  [[nodiscard]] reference::LayerSide side_of(std::size_t part, std::int32_t microbatch) const {
+    if (parts_[part].is_attention_half) return {};
+    const std::size_t number = parts_[part].layer;
     const StepValues::Side& side = given_.sides[number][MicrobatchId(microbatch).index()];
     return {.sizes = side.sizes,
             .probabilities = widened(side.probabilities),
@@ -105,25 +147,28 @@ class Reference {
     return rows;
   }
 
-  // Compares the values that a layer read with those that it should have read.
-  Doubles read(std::size_t number, std::int32_t microbatch, const std::vector<float>& values,
+  // Compares the values that a part read with those that it should have read.
+  Doubles read(std::size_t part, std::int32_t microbatch, const std::vector<float>& values,
                std::int64_t columns, Handed should) {
+    const std::size_t number = parts_[part].layer;
     Doubles is = rows_of(number, microbatch, values, columns);
-    const DataType type = layers_.all()[number].shape.type;
-    const double bound = std::max(error_bound(layers_.all()[number].shape), bound_of(should));
+    const DataType type = shape_of(part).type;
+    const double bound = std::max(error_bound(shape_of(part)), bound_of(should));
     const double error =
         settle(should, microbatch, std::vector<float>(is.begin(), is.end()), type, bound);
-    result.handed_on.push_back({.layer = number,
-                                .microbatch = microbatch,
-                                .gradient = should.gradient,
-                                .error = error,
-                                .bound = bound});
+    result.handed_on.push_back(
+        {.layer = number,
+         .microbatch = microbatch,
+         .gradient = should.gradient,
+         .between = should.gradient ? !is_last_of_layer(part) : !is_first_of_layer(part),
+         .error = error,
+         .bound = bound});
     forget(should, microbatch);
     return is;
   }
 
   [[nodiscard]] double bound_of(const Handed& made) const {
-    return made.from ? error_bound(layers_.all()[*made.from].shape) : 0;
+    return made.from ? error_bound(shape_of(*made.from)) : 0;
   }
 
   // The error of what was made. If it is beyond its bound, roundings of the layer that made it go
@@ -133,15 +178,14 @@ class Reference {
     const Doubles sizes = sizes_in(made.sizes, type);
     const double error = relative_error(made.values, is, sizes);
     if (error <= bound || !made.from) return error;
-    const std::size_t number = *made.from;
+    const std::size_t part = *made.from;
     const auto m = MicrobatchId(microbatch).index();
-    const reference::LayerForm form = form_of(layers_.all()[number].shape);
-    const reference::LayerSide side = side_of(number, microbatch);
-    const Saved& saved = saved_[number][m];
-    std::vector<reference::Edge>& known = other_ways_[number][m];
+    const reference::LayerSide side = side_of(part, microbatch);
+    const Saved& saved = saved_[part][m];
+    std::vector<reference::Edge>& known = other_ways_[part][m];
     const std::vector<reference::Edge> more =
-        reference::other_ways({.form = form,
-                               .weights = weights_[number],
+        reference::other_ways({.form = parts_[part].form,
+                               .weights = weights_[part],
                                .side = side,
                                .input = saved.input,
                                .grad_output = made.gradient ? &saved.grad_output : nullptr},
@@ -150,52 +194,50 @@ class Reference {
     result.other_ways += more.size();
     known.insert(known.end(), more.begin(), more.end());
     const bool gradient = made.gradient;
-    made = forward_of(number, microbatch);
-    if (gradient) made = backward_of(number, microbatch);
+    made = forward_of(part, microbatch);
+    if (gradient) made = backward_of(part, microbatch);
     return relative_error(made.values, is, sizes_in(made.sizes, type));
   }
 
-  // Makes a layer's output of the input that was read.
-  Handed forward_of(std::size_t number, std::int32_t microbatch) {
+  // Makes a part's output of the input that was read.
+  Handed forward_of(std::size_t part, std::int32_t microbatch) {
     const auto m = MicrobatchId(microbatch).index();
-    Saved& saved = saved_[number][m];
-    reference::Edges edges{.other_way = other_ways_[number][m]};
-    saved.forward =
-        reference::forward(form_of(layers_.all()[number].shape), weights_[number],
-                           side_of(number, microbatch), saved.input, kStored, edges_of(edges));
-    return {.values = saved.forward.output, .sizes = saved.forward.output, .from = number};
+    Saved& saved = saved_[part][m];
+    reference::Edges edges{.other_way = other_ways_[part][m]};
+    saved.forward = reference::forward(parts_[part].form, weights_[part], side_of(part, microbatch),
+                                       saved.input, kStored, edges_of(edges));
+    return {.values = saved.forward.output, .sizes = saved.forward.output, .from = part};
   }
 
-  void ask_choices(std::size_t number, std::int32_t microbatch) {
-    const std::int64_t refused = saved_[number][MicrobatchId(microbatch).index()].forward.refused;
-    const std::int64_t tokens = layers_.all()[number].shape.tokens;
+  void ask_choices(std::size_t part, std::int32_t microbatch) {
+    const std::int64_t refused = saved_[part][MicrobatchId(microbatch).index()].forward.refused;
+    const std::int64_t tokens = shape_of(part).tokens;
     result.handed_on.push_back(
-        {.layer = number,
+        {.layer = parts_[part].layer,
          .microbatch = microbatch,
          .choices = true,
          .error = static_cast<double>(refused) / static_cast<double>(tokens)});
   }
 
-  // Makes a layer's gradients of the one that was read.
-  Handed backward_of(std::size_t number, std::int32_t microbatch) {
+  // Makes a part's gradients of the one that was read.
+  Handed backward_of(std::size_t part, std::int32_t microbatch) {
     const auto m = MicrobatchId(microbatch).index();
-    const StepLayer& layer = layers_.all()[number];
-    const Saved& saved = saved_[number][m];
-    reference::Edges edges{.other_way = other_ways_[number][m]};
+    const Saved& saved = saved_[part][m];
+    reference::Edges edges{.other_way = other_ways_[part][m]};
     reference::LayerBackward back = reference::backward(
-        form_of(layer.shape), weights_[number], side_of(number, microbatch), saved.input,
-        saved.forward, saved.grad_output, kStored, edges_of(edges));
-    for (const Role role : kAllRoles) {
-      const std::uint32_t parameter = layer.parameter[as_index(role)];
+        parts_[part].form, weights_[part], side_of(part, microbatch), saved.input, saved.forward,
+        saved.grad_output, kStored, edges_of(edges));
+    for (const Role role : kHalfRoles) {
+      const std::uint32_t parameter = parameter_of(parts_[part], role);
       if (parameter == kNoParameter) continue;
       contributions_[parameter][m] = std::move(of_role(back.grads, role));
     }
-    result.sides[number][m] = {.probabilities = std::move(back.grad_probabilities),
-                               .magnitudes = std::move(back.probability_magnitudes),
-                               .scales = std::move(back.grad_scales)};
+    result.sides[parts_[part].layer][m] = {.probabilities = std::move(back.grad_probabilities),
+                                           .magnitudes = std::move(back.probability_magnitudes),
+                                           .scales = std::move(back.grad_scales)};
     return {.values = std::move(back.grad_input),
             .sizes = std::move(back.grad_input_magnitudes),
-            .from = number,
+            .from = part,
             .gradient = true};
   }
 
@@ -216,10 +258,13 @@ class Reference {
             values_of(given_.inputs[cells_.of(home.rank, home.chunk, microbatch)]), shape.hidden);
         made.sizes = made.values;
       }
-      saved_[number][m].input =
-          read(number, microbatch, stored_.inputs[number][m], shape.hidden, std::move(made));
-      made = forward_of(number, microbatch);
-      if (has_router(shape)) ask_choices(number, microbatch);
+      for (std::size_t part = first_[number]; part < first_[number + 1]; ++part) {
+        const auto& stored = is_first_of_layer(part) ? stored_.inputs : stored_.sums;
+        saved_[part][m].input =
+            read(part, microbatch, stored[number][m], shape.hidden, std::move(made));
+        made = forward_of(part, microbatch);
+      }
+      if (has_router(shape)) ask_choices(first_[number + 1] - 1, microbatch);
     }
     return made;
   }
@@ -238,9 +283,12 @@ class Reference {
         made.sizes = made.values;
         made.gradient = true;
       }
-      saved_[number][m].grad_output =
-          read(number, microbatch, stored_.grad_outputs[number][m], columns, std::move(made));
-      made = backward_of(number, microbatch);
+      for (std::size_t part = first_[number + 1]; part-- > first_[number];) {
+        const auto& stored = is_last_of_layer(part) ? stored_.grad_outputs : stored_.sum_gradients;
+        saved_[part][m].grad_output =
+            read(part, microbatch, stored[number][m], columns, std::move(made));
+        made = backward_of(part, microbatch);
+      }
     }
     give_out(cell, microbatch, made);
     result.grad_inputs[cell] = made.values;
@@ -253,7 +301,7 @@ class Reference {
     if (stored_.given_out.empty() || stored_.given_out[cell].empty() || !made.from) return;
     std::vector<float> is = stored_.given_out[cell];
     is.resize(made.values.size());  // no row beyond is in use
-    const DataType type = layers_.all()[*made.from].shape.type;
+    const DataType type = shape_of(*made.from).type;
     settle(made, microbatch, is, type, bound_of(made));
     forget(made, microbatch);
   }
@@ -270,8 +318,10 @@ class Reference {
   const StoredOperands& stored_;
   const BufferTable& table_;
   Cells cells_;
-  std::vector<reference::LayerWeights> weights_;                       // by layer
-  std::vector<std::vector<Saved>> saved_;                              // by layer and microbatch
+  std::vector<Part> parts_;                       // layer after layer
+  std::vector<std::size_t> first_;                // by layer, and where the last one's parts end
+  std::vector<reference::LayerWeights> weights_;  // by part
+  std::vector<std::vector<Saved>> saved_;         // by part and microbatch
   std::vector<std::vector<std::vector<reference::Edge>>> other_ways_;  // likewise
   Contributions contributions_;
 };

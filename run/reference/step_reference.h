@@ -29,18 +29,23 @@ struct StoredOperands {
   std::vector<std::vector<std::vector<float>>> grad_outputs;
   /// The groups that each token chose; empty for layers without a router.
   std::vector<std::vector<std::vector<std::int64_t>>> choices;
+  /// What lies between the halves of a transformer layer, and its gradient; empty for other layers.
+  std::vector<std::vector<std::vector<float>>> sums;
+  std::vector<std::vector<std::vector<float>>> sum_gradients;
   /// For each cell the rows in use of the input's gradient, where it leaves the step; else empty.
   std::vector<std::vector<float>> given_out;
 };
 
 /// A tensor that a layer read: a given one, or what the layer below or the stage before made; or
-/// the choices of its router, whose error is the share of tokens that cannot have chosen so.
+/// the choices of its router, whose error is the share of tokens that cannot have chosen so; or
+/// what one half of it made for the other.
 struct HandedOn {
   std::size_t layer = 0;  ///< the reader
   std::int32_t microbatch = 0;
   bool gradient = false;  ///< of its output, else its input
   bool choices = false;
-  double error = 0;  ///< relative
+  bool between = false;  ///< between its halves; `gradient` says which of both
+  double error = 0;      ///< relative
   double bound = 0;
   double element_error = 0;   ///< of a sample: its worst element's, by worst_element()
   std::int64_t elements = 0;  ///< of a sample: so many

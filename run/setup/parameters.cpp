@@ -9,9 +9,6 @@
 
 namespace capo::run {
 
-namespace {
-
-// The role in its transformer layer of a parameter that a norm or an attention has by this one.
 Role role_in_first_half(Role role) {
   switch (role) {
     case Role::NormWeight:
@@ -30,8 +27,6 @@ Role role_in_first_half(Role role) {
       CAPO_UNREACHABLE();
   }
 }
-
-}  // namespace
 
 std::vector<ParameterForm> parameter_forms(const LayerShape& shape, bool single) {
   std::vector<ParameterForm> forms;

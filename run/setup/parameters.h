@@ -57,6 +57,13 @@ inline constexpr std::array kAllRoles{Role::AttentionNormWeight,
                                       Role::Second,
                                       Role::SecondBias};
 inline constexpr std::size_t kRoles = kAllRoles.size();
+/// The roles of a layer without halves, or of one half.
+inline constexpr std::array kHalfRoles{Role::NormWeight, Role::NormBias,  Role::Router,
+                                       Role::First,      Role::FirstBias, Role::Second,
+                                       Role::SecondBias};
+/// The role in its transformer layer of a parameter that the first half has by this one, which is
+/// no router's.
+[[nodiscard]] Role role_in_first_half(Role role);
 
 [[nodiscard]] constexpr bool is_of_norm(Role role) {
   return role == Role::AttentionNormWeight || role == Role::AttentionNormBias ||

@@ -71,14 +71,19 @@ std::vector<Case> all_cases() {
     routed.form.top_k = top_k;
     cases.push_back(routed);
   }
-  Case layer = attention;
-  layer.form.kind = ModuleKind::TransformerLayer;
-  layer.name = "transformer_layer_dense";
-  cases.push_back(layer);
-  layer.form.groups = 3;
-  layer.form.top_k = 2;
-  layer.name = "transformer_layer_of_experts";
-  cases.push_back(layer);
+  // The halves of transformer layers have a norm and a sum.
+  Case half = attention;
+  half.form.half = true;
+  half.name = "half_of_attention";
+  cases.push_back(half);
+  half = case_of(ModuleKind::LayerNormMlp, "");
+  half.form.half = true;
+  half.name = "half_of_an_mlp";
+  cases.push_back(half);
+  half = routed;
+  half.form.half = true;
+  half.name = "half_of_experts";
+  cases.push_back(half);
   for (std::size_t i = 0, without_bias = cases.size(); i < without_bias; ++i) {
     if (cases[i].form.top_k > 0) continue;  // has none
     Case biased = cases[i];
@@ -114,11 +119,10 @@ Layer layer_of(const Case& of, DataType type) {
   LayerForm& form = layer.form;
   form.type = type;
   const bool routed = form.top_k > 0;
-  const bool halves = form.kind == ModuleKind::TransformerLayer;
-  const bool norm = routed || halves || form.kind == ModuleKind::LayerNormLinear ||
+  const bool norm = routed || form.half || form.kind == ModuleKind::LayerNormLinear ||
                     form.kind == ModuleKind::LayerNormMlp;
   const bool attention = form.kind == ModuleKind::Attention;
-  const bool two = attention || routed || halves || form.kind == ModuleKind::LayerNormMlp ||
+  const bool two = attention || routed || form.kind == ModuleKind::LayerNormMlp ||
                    form.kind == ModuleKind::GroupedMlp;
   const std::int64_t between = attention ? form.heads * form.head_dim : form.ffn;
   const std::int64_t qkv = (form.heads + 2 * form.kv_heads) * form.head_dim;
@@ -132,15 +136,6 @@ Layer layer_of(const Case& of, DataType type) {
   if (form.bias) layer.weights.first_bias = values(form.groups * out, type);
   if (two) layer.weights.second = values(form.groups * form.hidden * between, type);
   if (two && form.bias) layer.weights.second_bias = values(form.groups * form.hidden, type);
-  if (halves) {
-    const std::int64_t heads = form.heads * form.head_dim;
-    layer.weights.attention_norm_weight = values(form.hidden, type);
-    layer.weights.attention_norm_bias = values(form.hidden, type);
-    layer.weights.qkv = values(qkv * form.hidden, type);
-    if (form.bias) layer.weights.qkv_bias = values(qkv, type);
-    layer.weights.projection = values(form.hidden * heads, type);
-    if (form.bias) layer.weights.projection_bias = values(form.hidden, type);
-  }
   if (form.kind == ModuleKind::GroupedMlp) {
     layer.side.probabilities = values(form.tokens, DataType::Fp32);
   }
@@ -187,19 +182,10 @@ TEST_P(LayerGradients, EveryGradientIsTheSlopeOfTheLoss) {
   const Layer layer = layer_of(GetParam(), DataType::Fp32);
   const LayerBackward result = backward_of(layer, Rounding::Exact);
   const std::pair<const char*, Values LayerWeights::*> weights[] = {
-      {"norm_weight", &LayerWeights::norm_weight},
-      {"norm_bias", &LayerWeights::norm_bias},
-      {"router", &LayerWeights::router},
-      {"first", &LayerWeights::first},
-      {"first_bias", &LayerWeights::first_bias},
-      {"second", &LayerWeights::second},
-      {"second_bias", &LayerWeights::second_bias},
-      {"attention_norm_weight", &LayerWeights::attention_norm_weight},
-      {"attention_norm_bias", &LayerWeights::attention_norm_bias},
-      {"qkv", &LayerWeights::qkv},
-      {"qkv_bias", &LayerWeights::qkv_bias},
-      {"projection", &LayerWeights::projection},
-      {"projection_bias", &LayerWeights::projection_bias}};
+      {"norm_weight", &LayerWeights::norm_weight}, {"norm_bias", &LayerWeights::norm_bias},
+      {"router", &LayerWeights::router},           {"first", &LayerWeights::first},
+      {"first_bias", &LayerWeights::first_bias},   {"second", &LayerWeights::second},
+      {"second_bias", &LayerWeights::second_bias}};
   for (const auto& [name, member] : weights) {
     SCOPED_TRACE(name);
     expect_slopes(layer, result.grads.*member,
@@ -228,10 +214,7 @@ TEST_P(LayerGradients, AHalfThatIsWantedIsThatOfTheWhole) {
   EXPECT_EQ(input.grad_scales, whole.grad_scales);
   EXPECT_EQ(input.grads.norm_weight, whole.grads.norm_weight);
   EXPECT_EQ(input.grads.norm_bias, whole.grads.norm_bias);
-  EXPECT_EQ(input.grads.attention_norm_weight, whole.grads.attention_norm_weight);
-  EXPECT_EQ(input.grads.attention_norm_bias, whole.grads.attention_norm_bias);
   EXPECT_TRUE(input.grads.first.empty() && input.grads.second.empty());
-  EXPECT_TRUE(input.grads.qkv.empty() && input.grads.projection.empty());
   EXPECT_TRUE(input.grads.router.empty());
   EXPECT_TRUE(input.grads.first_bias.empty() && input.grads.second_bias.empty());
   const LayerBackward weights = half(Wanted::WeightGradients);
@@ -240,12 +223,7 @@ TEST_P(LayerGradients, AHalfThatIsWantedIsThatOfTheWhole) {
   EXPECT_EQ(weights.grads.first_bias, whole.grads.first_bias);
   EXPECT_EQ(weights.grads.second, whole.grads.second);
   EXPECT_EQ(weights.grads.second_bias, whole.grads.second_bias);
-  EXPECT_EQ(weights.grads.qkv, whole.grads.qkv);
-  EXPECT_EQ(weights.grads.qkv_bias, whole.grads.qkv_bias);
-  EXPECT_EQ(weights.grads.projection, whole.grads.projection);
-  EXPECT_EQ(weights.grads.projection_bias, whole.grads.projection_bias);
   EXPECT_TRUE(weights.grad_input.empty() && weights.grads.norm_weight.empty());
-  EXPECT_TRUE(weights.grads.attention_norm_weight.empty());
 }
 
 void expect_all_are_of(DataType type, const Values& values) {
