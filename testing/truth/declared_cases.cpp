@@ -39,14 +39,10 @@ void make_runnable(Dice& dice, Declared& declared) {
     for (Entry& entry : rank.order) entry.group = Group::Alone;
   }
   for (Module& module : declared.options.modules.list) {
-    if (is_made_of_modules(*module.kind)) module.kind = ModuleKind::LayerNormMlp;
     module.dtype = type;
     module.shape = {.tokens = tokens, .hidden = width};
-    if (is_attention(*module.kind)) {
-      draw_heads(dice, module.shape);
-    } else {
-      module.shape.ffn = width;
-    }
+    draw_sizes(dice, *module.kind, module.shape);
+    if (has_router(module)) module.flags.bias = false;
     module.main_grad.reset();
     if (is_grouped(*module.kind)) module.shape.groups = groups;
     module.flags.input_requires_grad = true;

@@ -6,11 +6,27 @@
 
 namespace capo::testing {
 
+namespace {
+
 void draw_heads(Dice& dice, ModuleShape& shape) {
   shape.kv_heads = dice.between(1, 2);
   shape.heads = *shape.kv_heads * dice.between(1, 3);
   shape.head_dim = 8 * dice.between(1, 2);
   shape.sequence = 4 * dice.between(1, 2);
+}
+
+void draw_experts(Dice& dice, ModuleShape& shape) {
+  shape.groups = dice.between(3, 6);
+  shape.top_k = dice.between(1, 3);
+}
+
+}  // namespace
+
+void draw_sizes(Dice& dice, ModuleKind kind, ModuleShape& shape) {
+  const bool halves = has_two_halves(kind);
+  if (is_attention(kind) || halves) draw_heads(dice, shape);
+  if (!is_attention(kind)) shape.ffn = shape.hidden;
+  if (has_router(kind) || (halves && dice.one_in(2))) draw_experts(dice, shape);
 }
 
 Module draw_truth_module(Dice& dice, ModuleKind kind) {
@@ -19,17 +35,13 @@ Module draw_truth_module(Dice& dice, ModuleKind kind) {
                 .dtype = dice.one_in(4) ? DataType::Fp16 : DataType::Bf16};
   const std::int32_t width = 8 * dice.between(2, 4);
   module.shape = {.tokens = 8 * dice.between(1, 4), .hidden = width};
-  if (is_attention(kind)) {
-    draw_heads(dice, module.shape);
-  } else {
-    module.shape.ffn = width;
-  }
+  draw_sizes(dice, kind, module.shape);
   if (is_grouped(kind)) {
     module.shape.groups = dice.between(1, 8);
     module.splits = Splits::Device;
     module.flags.single_weight = dice.one_in(2);
   }
-  module.flags.bias = dice.one_in(3);
+  module.flags.bias = dice.one_in(3) && !has_router(module);
   module.flags.fuse_wgrad_accumulation = true;
   module.flags.grad_added_to_main_grad = dice.one_in(2);
   if (dice.one_in(4)) module.recipe = dice.one_in(2) ? Recipe::Block : Recipe::Mxfp8;
@@ -38,8 +50,9 @@ Module draw_truth_module(Dice& dice, ModuleKind kind) {
 
 std::string words_of(const Module& module) {
   const Recipe recipe = recipe_of(module);
-  return fmt::format("{} {}{}{}{}", name_of(*module.kind), name_of(*module.dtype),
-                     recipe == Recipe::None ? "" : " ",
+  const bool experts = has_two_halves(*module.kind) && has_router(module);
+  return fmt::format("{}{} {}{}{}{}", name_of(*module.kind), experts ? " experts" : "",
+                     name_of(*module.dtype), recipe == Recipe::None ? "" : " ",
                      recipe == Recipe::None ? "" : name_of(recipe),
                      module.flags.bias ? " bias" : "");
 }

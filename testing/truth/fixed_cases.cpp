@@ -38,13 +38,16 @@ constexpr std::array kAliasing{ModuleKind::Linear, ModuleKind::GroupedLinear,
 Module fixed_module(ModuleKind kind) {
   Module module{.name = std::string(name_of(kind)), .kind = kind, .dtype = DataType::Bf16};
   module.shape = {.tokens = 16, .hidden = 16};
-  if (is_attention(kind)) {
+  if (is_attention(kind) || has_two_halves(kind)) {
     module.shape.heads = 4;
     module.shape.kv_heads = 2;
     module.shape.head_dim = 8;
     module.shape.sequence = 8;
-  } else {
-    module.shape.ffn = 16;
+  }
+  if (!is_attention(kind)) module.shape.ffn = 16;
+  if (is_made_of_modules(kind)) {
+    module.shape.groups = 8;
+    module.shape.top_k = 2;
   }
   if (is_grouped(kind)) {
     module.shape.groups = 8;

@@ -186,6 +186,17 @@ bool as_predicted(const run::RunReport& report, const CheckResult& checked, Topo
          });
 }
 
+// Whether the plan may overwrite choices of a router: they are addresses, and nobody follows those.
+bool spoils_choices(const TruthCase& of, const CheckResult& checked) {
+  if (!checked.plan) return false;
+  const auto& hazards = checked.plan->hazards;
+  return std::any_of(hazards.begin(), hazards.end(), [&](const FoundHazard& hazard) {
+    const Buffer& victim = hazard.victim;
+    const Module* module = of.declared.modules.of(victim.rank, victim.chunk, victim.layer);
+    return victim.kind == BufferKind::Activations && module != nullptr && has_router(*module);
+  });
+}
+
 Opinion opinion_of_rejected(const TruthCase& of, const Tried& tried,
                             const std::vector<std::string>& rules) {
   if (of.made == Made::Sound) return disagrees("rejected, though it was made to be sound");
@@ -197,7 +208,8 @@ Opinion opinion_of_rejected(const TruthCase& of, const Tried& tried,
     if (explained) return {.came = Came::Explained, .reason = *explained};
     // C06: a layer that hands no gradient back leaves those in front of it nothing to run on.
     const bool no_gradient = std::find(rules.begin(), rules.end(), "C06") != rules.end();
-    if (!tried.can_be_run || no_gradient) return {.came = Came::NotRun, .reason = tried.refusal};
+    const bool refused = !tried.can_be_run || spoils_choices(of, tried.checked);
+    if (refused || no_gradient) return {.came = Came::NotRun, .reason = tried.refusal};
     return disagrees("rejected, but not run: " + tried.refusal);
   }
   const run::RunReport& report = *tried.report;

@@ -161,6 +161,7 @@ class Shrinker {
     with([](Module& of) { of.dtype = DataType::Bf16; });
     with([](Module& of) {
       if (of.shape.groups) of.shape.groups = 1;
+      if (of.shape.top_k) of.shape.top_k = 1;
     });
     with([](Module& of) {
       if (of.shape.heads) of.shape.heads = of.shape.kv_heads = 1;

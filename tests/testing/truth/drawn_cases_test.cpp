@@ -130,6 +130,7 @@ TEST(DrawnCases, ThatAreUnwiredDelayInEveryWayOrNot) {
 
 TEST(DrawnCases, HaveLayersOfWhichEachReadsWhatTheLastMade) {
   bool grouped = false;
+  bool routed = false;
   for (std::uint64_t seed = 0; seed < kDraws; ++seed) {
     Dice dice = dice_of(seed);
     Declared declared = draw_unwired_declared(dice);
@@ -137,21 +138,27 @@ TEST(DrawnCases, HaveLayersOfWhichEachReadsWhatTheLastMade) {
     EXPECT_FALSE(has_composites(declared.schedule));
     const Module& first = declared.options.modules.list.front();
     for (const Module& module : declared.options.modules.list) {
-      EXPECT_NE(module.kind, ModuleKind::TransformerLayer);
       EXPECT_EQ(module.dtype, first.dtype);
       EXPECT_EQ(module.shape.tokens, first.shape.tokens);
       EXPECT_EQ(module.shape.hidden, first.shape.hidden);
-      if (is_attention(*module.kind)) {
+      const bool attention = is_attention(*module.kind);
+      if (attention || has_two_halves(*module.kind)) {
         EXPECT_EQ(*module.shape.heads % *module.shape.kv_heads, 0);
         EXPECT_EQ(*module.shape.tokens % *module.shape.sequence, 0);
-      } else {
-        EXPECT_EQ(module.shape.ffn, module.shape.hidden);
+      }
+      EXPECT_TRUE(attention || module.shape.ffn == module.shape.hidden);
+      if (has_router(module)) {
+        EXPECT_LE(*module.shape.top_k, *module.shape.groups);
+        EXPECT_FALSE(module.flags.bias);
+        EXPECT_FALSE(is_grouped(*module.kind));
       }
       EXPECT_TRUE(module.flags.input_requires_grad);
-      grouped = grouped || module.shape.groups.has_value();
+      grouped = grouped || is_grouped(*module.kind);
+      routed = routed || has_router(module);
     }
   }
   EXPECT_TRUE(grouped);
+  EXPECT_TRUE(routed);
 }
 
 TEST(DrawnCases, FillShapesOnlyWhereThereIsNone) {

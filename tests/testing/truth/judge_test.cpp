@@ -8,6 +8,7 @@
 #include "schedules/catalogue.h"
 #include "testing/truth/cases.h"
 #include "testing/truth/drawn_cases.h"
+#include "testing/truth/drawn_modules.h"
 #include "testing/truth/explained.h"
 #include "testing/truth/tally.h"
 
@@ -19,6 +20,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace capo::testing {
@@ -79,11 +81,37 @@ TEST(Truth, CasesOfAllSortsAgree) {
 
 TEST(Truth, WhatTheVerifierCannotBeBlamedForStillDisagrees) {
   TruthCase of = truth_case(1, kDrawn);
-  for (Module& module : of.declared.modules.list) module.kind = ModuleKind::TransformerLayer;
+  for (Module& module : of.declared.modules.list) {
+    module.kind = ModuleKind::MoeLayer;
+    module.shape.groups = 1;
+    module.shape.top_k = 2;
+  }
   const TruthLine line = judged(of);
   EXPECT_EQ(line.came, Came::Disagrees);
   EXPECT_FALSE(line.ran);
   EXPECT_FALSE(line.reason.empty());
+}
+
+// The replay overwrites what the first forward keeps. A run shows whom it hurts, unless what is
+// kept are choices, which are addresses.
+TEST(Truth, AnOrderThatSpoilsChoicesIsNotRun) {
+  constexpr const char* kSpoilt =
+      "capo 1\nrank 0: F1.0 B1.0 F1.1 B1.1\nrank 0 replay: F1.0 F1.1 B1.0 B1.1\n";
+  const auto line_of = [&](ModuleKind kind) {
+    Dice dice(rc::Random(1));
+    TruthCase of{.words = kSpoilt};
+    of.input = load(Source{.name = "case.order", .text = kSpoilt}, {}).value();
+    Module module = draw_truth_module(dice, kind);
+    module.recipe.reset();
+    of.declared.modules = {.list = {std::move(module)}, .layers = {{{0}}}};
+    of.declared.plan.kind = PlanKind::Te;
+    return judged(of);
+  };
+  const TruthLine routed = line_of(ModuleKind::MoeLayer);
+  EXPECT_EQ(routed.came, Came::NotRun) << routed.reason;
+  EXPECT_TRUE(routed.reason.starts_with("the choices of a router may be overwritten"));
+  const TruthLine plain = line_of(ModuleKind::LayerNormLinear);
+  EXPECT_EQ(plain.came, Came::Seen) << plain.reason;
 }
 
 TEST(Truth, AFalseAlarmIsADisagreement) {
