@@ -54,6 +54,10 @@ TEST(Refusals, OfChoicesConcernNothingElse) {
   EXPECT_FALSE(report_of(without, {.replays = 1}).bit_equal);
 
   constexpr const char* kLate = "[1, 1, -1, 1, -1, -1.5, -1.5, -1, -1.5]";
+  // The second forward takes an input's memory over, and nothing that a W has yet to read.
+  constexpr const char* kInput =
+      "capo 1\nrank 0: F1.0 B1.0 F1.1 W1.0 B1.1 W1.1\n"
+      "rank 0 replay: F1.0 F1.1 B1.0 W1.0 B1.1 W1.1\n";
   for (const Module& module : with_router()) {
     const UncheckedPlan sound = admitted(typed(kSound), every_layer(module, PlanKind::Te));
     EXPECT_FALSE(spoils_what_is_kept(sound));
@@ -61,6 +65,11 @@ TEST(Refusals, OfChoicesConcernNothingElse) {
     const UncheckedPlan other = admitted(typed(kLate), every_layer(module, PlanKind::Te));
     EXPECT_FALSE(spoils_what_is_kept(other));
     EXPECT_FALSE(report_of(other, {.replays = 1}).bit_equal);
+    const UncheckedPlan input = admitted(typed(kInput), every_layer(module, PlanKind::Te));
+    EXPECT_FALSE(spoils_what_is_kept(input));
+    const RunReport report = report_of(input, {.replays = 1});
+    EXPECT_FALSE(report.victims.static_input.empty());
+    EXPECT_EQ(report.victims, report.predicted);
   }
 }
 
