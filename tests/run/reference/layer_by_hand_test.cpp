@@ -300,5 +300,31 @@ TEST(LayerByHand, ChoicesOfARunAreAdmissibleIfLogitsNearbyLeadToThem) {
   EXPECT_EQ(refused({1, half - std::ldexp(1, -16), 0}, {1, 0}), 1);
 }
 
+// The norm makes its bias. Halfway between two numbers of bf16 either may have been multiplied by
+// the router's weights, and then the first logit may be the second one's.
+TEST(LayerByHand, ChoicesAreAdmissibleIfTheNormMayHaveBeenRoundedSo) {
+  const double step = std::ldexp(1, -7);
+  const auto refused_behind = [&](double bias) {
+    LayerWeights weights = experts({1, 1 + step, 0});
+    weights.norm_bias = {bias};
+    return forward(routed(DataType::Bf16), weights, {.choices = {0, 1}}, {5}, Rounding::AsStored)
+        .refused;
+  };
+  EXPECT_EQ(refused_behind(1 + step / 2), 0);
+  EXPECT_EQ(refused_behind(1), 1);
+}
+
+// Its logit would be the next token's first.
+TEST(LayerByHand, NoGroupIsBehindTheLastOne) {
+  LayerForm two = routed(DataType::Bf16);
+  two.tokens = 2;
+  const auto refused_of = [&](const std::vector<std::int64_t>& choices) {
+    return forward(two, experts({3, 2, 1}), {.choices = choices}, {5, 6}, Rounding::AsStored)
+        .refused;
+  };
+  EXPECT_EQ(refused_of({0, 1, 0, 1}), 0);
+  EXPECT_EQ(refused_of({0, 3, 0, 1}), 1);
+}
+
 }  // namespace
 }  // namespace capo::run::reference
