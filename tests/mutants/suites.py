@@ -114,7 +114,7 @@ KINDS = {
                 "routing": "Transfers.*:Faults.OfCommunication*",
                 "transfers": "Transfers.*:Waits.*:Faults.OfCommunication*:Faults.OfModules*",
                 "buffers": "Memory.*:PlanFaults.*:Faults.OfPlans*",
-                "given": "GivenPlans.*:LocalGraphs.*",
+                "given": "GivenPlans.*:LocalGraphs.*:Memory.*",
                 "streams": "PlanFaults.*:Faults.OfPlans*:Memory.*:Workspaces.*:Replays.*",
                 "replay": "Replays.*:PlanFaults.*:Faults.OfPlans*:Faults.OfModules*",
                 "gradients": "ModuleFaults.*:Faults.OfModules*",
