@@ -5,7 +5,7 @@
 //
 // It computes nothing of its own but norms and sums: its two halves are launched by attention.cpp
 // and by mlp.cpp or routed.cpp, each as a layer with parameters, targets and kept memory of its
-// own. Only their ends are memory of this layer. What those files may change is changed here too.
+// own. Only their ends are memory of this layer.
 //
 // The kept memory has these sections, each aligned:
 //   normed    (tokens, hidden)  the first norm's output, which is the attention's input
