@@ -24,9 +24,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -60,11 +62,14 @@ struct Shortest {
 /// Tries the blocks that begin with one rank.
 class Search {
  public:
-  Search(const Setting& setting, std::int64_t limit)
+  /// `least`: the shortest that any search has found. What is longer is given up, and is not the
+  /// first of the shortest, however far the others are.
+  Search(const Setting& setting, std::int64_t limit, std::atomic<double>& least)
       : ranks_(as_index(setting.ranks)),
         microbatches_(as_index(setting.microbatches)),
         costs_(setting.costs),
-        limit_(limit) {}
+        limit_(limit),
+        least_(least) {}
 
   [[nodiscard]] Shortest run(const PassSlots& first_rank) {
     for (std::size_t before = 1; before <= kLongestStep; ++before) {
@@ -96,29 +101,40 @@ class Search {
     std::size_t more = microbatches_ - telling;
     Reordered reordered = reorder(slots, telling, limit_);
     std::optional<double> span;
-    if (reordered.grid) span = span_of_longer(*reordered.grid, telling, more, costs_);
+    if (reordered.grid) span = span_of_longer(*reordered.grid, telling, more, costs_, least_);
     if (reordered.grid && !span) {
       more = 0;
       reordered = reorder(slots, microbatches_, limit_);
       if (reordered.grid) span = span_of(*reordered.grid, microbatches_, costs_);
     }
     if (reordered.peak > limit_) return Memory::Beyond;
-    if (span) best_.take({.grid = std::move(reordered.grid), .span = *span, .more = more});
+    if (span) {
+      lower_least(*span);
+      best_.take({.grid = std::move(reordered.grid), .span = *span, .more = more});
+    }
     return Memory::Within;
+  }
+
+  void lower_least(double span) {
+    double least = least_;
+    while (span < least && !least_.compare_exchange_weak(least, span)) {
+    }
   }
 
   std::size_t ranks_;
   std::size_t microbatches_;
   Costs costs_;
   std::int64_t limit_;  ///< counted in chunks
+  std::atomic<double>& least_;
   Shortest best_;
 };
 
 std::optional<VGrid> shortest(const Setting& setting, std::int64_t limit) {
   const std::vector<PassSlots> firsts = first_ranks();
   std::vector<Shortest> found(firsts.size());
+  std::atomic<double> least = std::numeric_limits<double>::infinity();
   in_parallel(firsts.size(), setting.threads,
-              [&](std::size_t i) { found[i] = Search(setting, limit).run(firsts[i]); });
+              [&](std::size_t i) { found[i] = Search(setting, limit, least).run(firsts[i]); });
   Shortest best;
   for (Shortest& each : found) best.take(std::move(each));
   if (best.grid && best.more > 0) return lengthen(*best.grid, best.more);

@@ -134,6 +134,7 @@ class Timing {
   [[nodiscard]] double span() const {
     double span = 0;
     for (const RankClock& clock : clocks_) {
+      if (clock.first_end < 0) continue;  // it has not begun
       span = std::max(span, clock.now - clock.first_end + costs_.forward);
     }
     return span;
@@ -254,7 +255,7 @@ double span_of(const VGrid& grid, std::size_t microbatches, const Costs& costs) 
 }
 
 std::optional<double> span_of_longer(const VGrid& grid, std::size_t microbatches, std::size_t more,
-                                     const Costs& costs) {
+                                     const Costs& costs, double below) {
   if (more == 0) return span_of(grid, microbatches, costs);
   const std::optional<std::size_t> steady = steady_slot(grid);
   if (!steady) return std::nullopt;
@@ -263,8 +264,18 @@ std::optional<double> span_of_longer(const VGrid& grid, std::size_t microbatches
   timing.run(0, *steady);
   std::size_t periods = 0;
   const auto is_told = [&] { return timing.repeats() && (more - periods) % kCycle == 0; };
-  for (; periods < most && !is_told(); ++periods) timing.run_period(*steady);
+  // Every rank works on in all periods that are left, and a hair is more than sums are wrong.
+  constexpr double kHair = 1e-9;
+  const double work = 2 * (costs.forward + costs.backward + costs.weight);
+  const auto is_longer = [&] {
+    return timing.span() + static_cast<double>(more - periods) * work >= below * (1 + kHair);
+  };
+  for (; periods < most && !is_told(); ++periods) {
+    if (periods % kCycle == 0 && is_longer()) return std::numeric_limits<double>::infinity();
+    timing.run_period(*steady);
+  }
   if (periods < more && !is_told()) {
+    if (is_longer()) return std::numeric_limits<double>::infinity();
     return span_of(*lengthen(grid, more), microbatches + more, costs);
   }
   timing.run(*steady, grid.slots());

@@ -121,10 +121,12 @@ inline constexpr std::uint32_t kNotYet = std::numeric_limits<std::uint32_t>::max
 [[nodiscard]] double span_of(const VGrid& grid, std::size_t microbatches, const Costs& costs);
 
 /// The span of the grid that lengthen() makes, without making it: what repeats itself is timed
-/// until every rank is later by the same in each period. Equal to span_of() but for rounding;
-/// nullopt if there is no such grid.
-[[nodiscard]] std::optional<double> span_of_longer(const VGrid& grid, std::size_t microbatches,
-                                                   std::size_t more, const Costs& costs);
+/// until every rank is later by the same in each period. Equal to span_of() but for rounding, or
+/// infinite if what is left to run is seen to end no sooner than `below`; nullopt if there is no
+/// such grid.
+[[nodiscard]] std::optional<double> span_of_longer(
+    const VGrid& grid, std::size_t microbatches, std::size_t more, const Costs& costs,
+    double below = std::numeric_limits<double>::infinity());
 
 /// The orders of the grid. Weight halves follow the order of their backwards, whichever chunk the
 /// grid names.

@@ -82,6 +82,7 @@ TEST(VGrid, TheSpanIsThatOfTheBusiestRank) {
 TEST(VGrid, TheSpanOfALongerGridIsKnownBeforeItIsMade) {
   const Costs uneven{.forward = 1.1, .backward = 1.7, .weight = 0.3, .transfer = 0.2};
   int compared = 0;
+  int given_up_often = 0;
   for (const std::size_t ranks : {2, 3, 5, 8}) {
     for (const PassSlots& first_rank : first_ranks()) {
       for (const Steps steps : {Steps{1, 1, 1}, Steps{3, 2, 1}, Steps{4, 4, 1}, Steps{5, 3, 2}}) {
@@ -99,11 +100,19 @@ TEST(VGrid, TheSpanOfALongerGridIsKnownBeforeItIsMade) {
           const double exact = span_of(*longer, m + more, uneven);
           ASSERT_NEAR(*span, exact, 1e-9 * exact) << ranks << " ranks, " << more << " more";
           ++compared;
+          // What is not below is given up, if that is seen in time; what is below never is.
+          for (const double share : {0.5, 0.9, 0.999, 1.001}) {
+            const auto below = span_of_longer(*grid, m, more, uneven, share * exact);
+            const bool given_up = std::isinf(*below);
+            ASSERT_TRUE(given_up ? share < 1 : *below == *span) << share;
+            given_up_often += given_up ? 1 : 0;
+          }
         }
       }
     }
   }
   EXPECT_GE(compared, 300);
+  EXPECT_GE(given_up_often, 200);
 }
 
 TEST(VGrid, WeightHalvesRunInTheOrderOfTheirBackwards) {
