@@ -5,9 +5,9 @@
 // comes to the same times and peaks. It knows neither composites nor whole backwards beside halves;
 // what has these is simulated.
 //
-// With very many microbatches those that are no starts, and are not searched themselves, are timed
-// on fewer: if twice and four times as many further rounds of microbatches take two and four times
-// as long, and no more memory or in the same measure, so do all others. Tested by
+// With very many microbatches those that are functions of the counts are timed on three, four and
+// six rounds of microbatches, where these show what all further rounds come to (optimise/rounds.h).
+// The best of them that may be a start is then made in full. Tested by
 // tests/cli/optimise_published_test.cpp.
 
 #include "cli/commands/optimised.h"
@@ -15,14 +15,15 @@
 #include "core/base/in_parallel.h"
 #include "core/base/index.h"
 #include "core/order/declare.h"
+#include "optimise/rounds.h"
 #include "schedules/catalogue.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdint>
+#include <functional>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -31,13 +32,14 @@ namespace capo::cli {
 
 namespace {
 
-/// Steps of fewer rounds than this are timed in full, since eight are looked at to tell of more.
+/// Steps of fewer rounds than this are timed in full, since thirteen are made to tell of more.
 constexpr std::int64_t kManyRounds = 20;
 
 struct Name {
   std::string name;
   std::optional<std::int32_t> chunks;
-  bool repeats = false;  ///< a function of the counts alone, and no start
+  bool start = false;    ///< of the problem's placement
+  bool repeats = false;  ///< a function of the counts alone
 };
 
 // Groups below the number of ranks: powers of two, and the half, from which on they hold less.
@@ -57,13 +59,14 @@ std::vector<Name> names_for(const optimise::Frame& frame) {
     const auto chunks = any && frame.chunks > 1 ? std::optional(frame.chunks) : std::nullopt;
     const bool start =
         entry.topology == frame.topology && (any || entry.chunks == fmt::to_string(frame.chunks));
-    const bool repeats = !start && (entry.uses.empty() || entry.uses == "group");
-    names.push_back({.name = std::string(entry.name), .chunks = chunks, .repeats = repeats});
-    if (entry.name != "gis") continue;
-    for (const std::int32_t group : groups_of(frame.ranks)) {
+    const bool repeats = entry.uses.empty() || entry.uses == "group";
+    const auto add = [&](std::string name) {
       names.push_back(
-          {.name = fmt::format("gis-g{}", group), .chunks = chunks, .repeats = repeats});
-    }
+          {.name = std::move(name), .chunks = chunks, .start = start, .repeats = repeats});
+    };
+    add(std::string(entry.name));
+    if (entry.name != "gis") continue;
+    for (const std::int32_t group : groups_of(frame.ranks)) add(fmt::format("gis-g{}", group));
   }
   return names;
 }
@@ -115,10 +118,17 @@ void make_backwards_whole(optimise::Problem& problem) {
   }
 }
 
+/// What a schedule comes to, and when its tasks end if that was asked for.
+struct Timed {
+  optimise::Figures figures;
+  optimise::TimedOrders turns;
+};
+enum class Turns { Left, Kept };
+
 // nullopt if it is for the simulator to tell. With a model file a whole backward may take another
 // time than its halves.
-std::optional<optimise::Figures> evaluated(const Schedule& schedule,
-                                           const SimulationOptions& options) {
+std::optional<Timed> evaluated(const Schedule& schedule, const SimulationOptions& options,
+                               Turns turns) {
   const std::optional<bool> whole = has_whole_backwards(schedule);
   if (!whole || (*whole && !options.costs.modules.layers.empty())) return std::nullopt;
   if (!std::all_of(schedule.ranks.begin(), schedule.ranks.end(), is_in_turn)) return std::nullopt;
@@ -133,24 +143,37 @@ std::optional<optimise::Figures> evaluated(const Schedule& schedule,
   const auto orders = optimise::orders_of(*problem, schedule);
   if (!orders) return std::nullopt;
   if (*whole) make_backwards_whole(*problem);
-  return optimise::evaluate(*problem, *orders);
+  auto figures = optimise::evaluate(*problem, *orders);
+  if (!figures) return std::nullopt;
+  Timed timed{.figures = *std::move(figures), .turns = {}};
+  if (turns == Turns::Kept) timed.turns = timed_orders(*problem, *orders);
+  return timed;
 }
 
-std::optional<optimise::Figures> simulated(const Input& input, const SimulationOptions& options) {
+std::optional<Timed> simulated(const Input& input, const SimulationOptions& options, Turns turns) {
   const auto simulation = simulation_of(input, options);
   if (!simulation) return std::nullopt;
   const Simulation& of = **simulation;
-  return optimise::Figures{.makespan = of.makespan(), .span = of.span(), .peaks = {of.peak()}};
+  Timed timed{.figures = {.makespan = of.makespan(), .span = of.span(), .peaks = {of.peak()}},
+              .turns = {}};
+  if (turns == Turns::Kept) timed.turns = optimise::timed_orders(of);
+  return timed;
 }
 
 std::int32_t microbatches_of(const optimise::Frame& frame) {
   return frame.microbatches * (frame.topology == Topology::Bidirectional ? 2 : 1);
 }
 
+/// A published schedule, and when its tasks end if it has other counts than the problem.
+struct TimedSchedule {
+  PublishedSchedule schedule;
+  optimise::TimedOrders turns;
+};
+
 // nullopt if there is no such schedule of these counts, or none for these costs.
-std::optional<PublishedSchedule> made(const Name& name, const optimise::Problem& problem,
-                                      std::int32_t microbatches, const SimulationOptions& options,
-                                      const Limits& limits, unsigned threads) {
+std::optional<TimedSchedule> made(const Name& name, const optimise::Problem& problem,
+                                  std::int32_t microbatches, const SimulationOptions& options,
+                                  const Limits& limits, unsigned threads) {
   schedules::Request asked{.name = name.name,
                            .ranks = problem.frame.ranks,
                            .microbatches = microbatches,
@@ -166,18 +189,22 @@ std::optional<PublishedSchedule> made(const Name& name, const optimise::Problem&
   // A setting, or a model file, may speak of a chunk that another schedule does not have.
   if (declare_layers(input.schedule, options.costs.modules.layers)) return {};
   if (misfit_of(options.costs.settings, input.schedule)) return {};
-  auto figures = evaluated(input.schedule, options);
-  if (!figures) figures = simulated(input, options);
-  if (!figures) return {};
-  PublishedSchedule schedule_of{.name = name.name,
-                                .makespan = figures->makespan,
-                                .span = figures->span,
-                                .peak = figures->highest_peak(),
-                                .fits = fits(problem, *figures)};
-  if (microbatches != microbatches_of(problem.frame)) return schedule_of;
+  const bool in_full = microbatches == microbatches_of(problem.frame);
+  const Turns turns = in_full ? Turns::Left : Turns::Kept;
+  auto timed = evaluated(input.schedule, options, turns);
+  if (!timed) timed = simulated(input, options, turns);
+  if (!timed) return {};
+  const optimise::Figures& figures = timed->figures;
+  TimedSchedule made{.schedule = {.name = name.name,
+                                  .makespan = figures.makespan,
+                                  .span = figures.span,
+                                  .peak = figures.highest_peak(),
+                                  .fits = fits(problem, figures)},
+                     .turns = std::move(timed->turns)};
+  if (!in_full) return made;
   auto orders = optimise::orders_of(problem, input.schedule);
-  if (orders) schedule_of.orders = *std::move(orders);
-  return schedule_of;
+  if (orders) made.schedule.orders = *std::move(orders);
+  return made;
 }
 
 // Microbatches after which every order of these counts does the same again: of each group that
@@ -188,35 +215,58 @@ std::int64_t round_of(const optimise::Frame& frame) {
   return round;
 }
 
-// Goes on from what 2, 4 and 8 rounds come to; nullopt if they do not tell.
-std::optional<double> after_rounds(std::int64_t rounds, double two, double four, double eight) {
-  if (std::abs((eight - four) - 2 * (four - two)) > 1e-10 * eight) return std::nullopt;
-  return eight + static_cast<double>(rounds - 8) * (eight - four) / 4;
+std::optional<PublishedSchedule> in_full(const Name& name, const optimise::Problem& problem,
+                                         const SimulationOptions& options, const Limits& limits,
+                                         unsigned threads) {
+  auto all = made(name, problem, microbatches_of(problem.frame), options, limits, threads);
+  if (!all) return std::nullopt;
+  return std::move(all->schedule);
+}
+
+// From rounds that are few, and without orders, if these tell; nullopt if they do not.
+std::optional<PublishedSchedule> from_rounds(const Name& name, const optimise::Problem& problem,
+                                             const SimulationOptions& options,
+                                             const Limits& limits) {
+  const std::int32_t all = microbatches_of(problem.frame);
+  const std::int64_t rounds = all / round_of(problem.frame);
+  if (!name.repeats || rounds < kManyRounds) return std::nullopt;
+  const auto of = [&](std::int64_t few) {
+    const auto left_out = static_cast<std::int32_t>((rounds - few) * round_of(problem.frame));
+    return made(name, problem, all - left_out, options, limits, 1);
+  };
+  constexpr std::int64_t kMost = 6;
+  const auto three = of(3);
+  const auto four = of(4);
+  if (!three || !four) return std::nullopt;
+  if (!optimise::later_by_round(three->turns, four->turns, four->turns)) return std::nullopt;
+  auto most = of(kMost);
+  if (!most) return std::nullopt;
+  const auto later = optimise::later_by_round(three->turns, four->turns, most->turns);
+  if (!later) return std::nullopt;
+  PublishedSchedule& schedule = most->schedule;
+  schedule.makespan += static_cast<double>(rounds - kMost) * *later;
+  schedule.span += static_cast<double>(rounds - kMost) * *later;
+  return std::move(schedule);
 }
 
 std::optional<PublishedSchedule> published(const Name& name, const optimise::Problem& problem,
                                            const SimulationOptions& options, const Limits& limits,
                                            unsigned threads) {
-  const std::int32_t all = microbatches_of(problem.frame);
-  const std::int64_t rounds = all / round_of(problem.frame);
-  const auto of = [&](std::int64_t left_out) {
-    const auto few = static_cast<std::int32_t>(all - left_out * round_of(problem.frame));
-    return made(name, problem, few, options, limits, threads);
-  };
-  if (!name.repeats || rounds < kManyRounds) return of(0);
-  const auto two = of(rounds - 2);
-  const auto four = of(rounds - 4);
-  auto eight = of(rounds - 8);
-  if (!two || !four || !eight) return of(0);
-  const auto makespan = after_rounds(rounds, two->makespan, four->makespan, eight->makespan);
-  const auto span = after_rounds(rounds, two->span, four->span, eight->span);
-  const auto peak = after_rounds(rounds, two->peak, four->peak, eight->peak);
-  if (!makespan || !span || !peak) return of(0);
-  eight->makespan = *makespan;
-  eight->span = *span;
-  eight->peak = *peak;
-  eight->fits = problem.fits(*peak);
-  return eight;
+  auto told = from_rounds(name, problem, options, limits);
+  return told ? std::move(told) : in_full(name, problem, options, limits, threads);
+}
+
+// Which of those that may be starts and fit has least of what is told; nullopt if none does.
+template <typename Told>
+std::optional<std::size_t> best_start(const std::vector<Name>& names,
+                                      const std::vector<std::optional<PublishedSchedule>>& found,
+                                      const Told& told) {
+  std::optional<std::size_t> best;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (!names[i].start || !found[i] || !found[i]->fits) continue;
+    if (!best || told(*found[i]) < told(*found[*best])) best = i;
+  }
+  return best;
 }
 
 }  // namespace
@@ -237,6 +287,11 @@ std::vector<PublishedSchedule> published_schedules(const optimise::Problem& prob
   in_parallel(names.size(), threads, [&](std::size_t i) {
     if (!searched(i)) make(i, 1);
   });
+  for (const auto told : {&PublishedSchedule::makespan, &PublishedSchedule::span}) {
+    const auto best = best_start(names, found, std::mem_fn(told));
+    if (!best || found[*best]->orders) continue;
+    if (auto all = in_full(names[*best], problem, options, limits, threads)) found[*best] = all;
+  }
   std::vector<PublishedSchedule> all;
   for (auto& each : found) {
     if (each) all.push_back(*std::move(each));
