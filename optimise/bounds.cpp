@@ -19,6 +19,8 @@ namespace capo::optimise {
 
 namespace {
 
+/// Narrowing of so many states is checked by tools/check_bound.py within about ten seconds.
+constexpr std::uint64_t kStatesOfCertificate = 2'000'000;
 /// The ends of a step have so many microbatches for each rank.
 constexpr std::int32_t kMicrobatchesOfEnds = 8;
 
@@ -216,6 +218,22 @@ LowerBounds lower_bounds(const Problem& problem, std::uint64_t states,
     raise_by_narrowing(bounds.span, problem, rank, states / ranks, stopped);
   }
   return bounds;
+}
+
+std::optional<Refuted> refuted_plainly(const Problem& problem, std::optional<std::size_t> own,
+                                       double above) {
+  const double unit = unit_of(problem);
+  if (unit <= 0) return std::nullopt;
+  Narrowing narrowing(problem, own);
+  if (narrowing.states() == 0 || narrowing.states() > kStatesOfCertificate) return std::nullopt;
+  std::uint64_t budget = kStatesOfBounds;
+  const double low = std::floor(above / unit);
+  const double first = raised(low, 1, [&](double until) {
+    return budget >= narrowing.states() &&
+           narrowing.refutes(until * unit, budget, Narrowing::From::Nothing);
+  });
+  if (first <= low) return std::nullopt;
+  return Refuted{.unit = unit, .units = static_cast<std::uint64_t>(first) - 1};
 }
 
 std::string words_for(const Bound& bound) {

@@ -8,7 +8,7 @@
 //   memory    what a microbatch takes times how long it is held at least, over all microbatches, is
 //             at most the limit times the rank's time (Little's law)
 //   path      one microbatch takes its way to the last stage and back
-//   narrowing what is above the largest of these, as long as narrowing.h refutes it
+//   narrowing what is above the largest of these, as long as narrowing.cpp refutes it
 //
 // Heads and tails are those of windows.h.
 //
@@ -24,8 +24,10 @@
 #include "optimise/tails.h"
 #include "sim/simulation.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace capo::optimise {
@@ -42,6 +44,21 @@ constexpr std::uint64_t kStatesOfBounds = 80'000'000;
 [[nodiscard]] LowerBounds lower_bounds(
     const Problem& problem, std::uint64_t states = kStatesOfBounds,
     const std::function<bool()>& stopped = [] { return false; });
+
+/// Shows that nothing ends by `refuted` units, and as all times are whole units, that nothing ends
+/// before one more.
+struct Refuted {
+  double unit = 0;
+  std::uint64_t units = 0;
+
+  [[nodiscard]] double bound() const { return static_cast<double>(units + 1) * unit; }
+};
+
+/// Narrows from nothing and without halves of times, as whoever checks a bound does, and returns
+/// the latest time above a bound that this refutes; nullopt if there is none, if times have no
+/// unit, or if there are too many states to be checked by a plain program.
+[[nodiscard]] std::optional<Refuted> refuted_plainly(const Problem& problem,
+                                                     std::optional<std::size_t> own, double above);
 
 /// Says what a bound rests on: "the work of rank 3 and what must come before and behind
 /// it". Knows the closed forms of sim/bounds.cpp as well.

@@ -22,8 +22,9 @@
 //
 // The heads and tails here are found again and apart from bounds.cpp, with their reasons; where
 // they show less than the bound, the certificate says how much. A further step of reasoning is a
-// word in By and a function of the checker's; so is a further argument. Tested by
-// tests/schema/bound_test.py.
+// word in By and a function of the checker's; so is a further argument. One of them is narrowing
+// (narrowing.cpp), which has no facts: the checker is told by when nothing ends, and does it anew.
+// Tested by tests/schema/bound_test.py.
 
 #include "core/base/index.h"
 #include "optimise/bounds.h"
@@ -488,13 +489,30 @@ Shown by_machine(const Problem& problem, Objective objective) {
           .text = fmt::format("\"facts\": [{}],\n\"argument\": {}", facts.text(), argument)};
 }
 
+// The checker narrows by itself, and is told the time that it refutes.
+std::optional<Shown> by_narrowing(const Problem& problem, Objective objective, const Bound& bound,
+                                  double above) {
+  const auto rank = as_index(bound.rank);
+  const auto own = objective == Objective::Span ? std::optional(rank) : std::nullopt;
+  const auto refuted = refuted_plainly(problem, own, above);
+  if (!refuted) return std::nullopt;
+  return Shown{.rank = rank,
+               .value = refuted->bound() * (1 - 1e-12),
+               .text = fmt::format("\"facts\": [],\n\"argument\": {{\"by\": \"narrowing\", "
+                                   "\"unit\": {}, \"refuted\": {}}}",
+                                   refuted->unit, refuted->units)};
+}
+
 // A bound of another kind than these is shown as far as they go.
 Shown shown_by(const Problem& problem, Objective objective, const Bound& bound,
                const Bound& closed_form) {
   if (is_formula(bound.by)) return by_formula(problem, objective, bound);
   Shown shown = by_machine(problem, objective);
-  if (!is_formula(closed_form.by) || closed_form.value <= shown.value) return shown;
-  return by_formula(problem, objective, closed_form);
+  if (is_formula(closed_form.by) && closed_form.value > shown.value) {
+    shown = by_formula(problem, objective, closed_form);
+  }
+  if (bound.by != "narrowing") return shown;
+  return by_narrowing(problem, objective, bound, shown.value).value_or(shown);
 }
 
 }  // namespace

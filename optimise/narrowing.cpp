@@ -131,21 +131,34 @@ bool Narrowing::has_room(const Rank& rank, std::size_t f, std::size_t b, std::si
 }
 
 void Narrowing::begin(double until) {
-  if (!windows_) windows_.emplace(problem_, own_);
   until_ = until;
   slack_ = 1e-10 * until;
-  for (SeriesId id = 0; id < problem_.series.size(); ++id) {
-    for (std::uint32_t k = 0; k < m_; ++k) {
-      const TaskNumber task = id * m_ + k;
-      first_[task] = windows_->head(task);
-      last_[task] = until - windows_->tail(task) - problem_.series[id].takes;
-    }
-  }
   for (Rank& rank : ranks_) {
     for (std::size_t kind = 0; kind < 3; ++kind) {
       rank.turns.first[kind].assign(of_kind_, -kUnlimited);
       rank.turns.last[kind].assign(of_kind_, kUnlimited);
     }
+  }
+}
+
+void Narrowing::begin_with_windows() {
+  if (!windows_) windows_.emplace(problem_, own_);
+  for (SeriesId id = 0; id < problem_.series.size(); ++id) {
+    for (std::uint32_t k = 0; k < m_; ++k) {
+      const TaskNumber task = id * m_ + k;
+      first_[task] = windows_->head(task);
+      last_[task] = until_ - windows_->tail(task) - problem_.series[id].takes;
+    }
+  }
+}
+
+void Narrowing::begin_with_nothing() {
+  for (SeriesId id = 0; id < problem_.series.size(); ++id) {
+    const Series& series = problem_.series[id];
+    const bool counts = !own_ || *own_ == series.rank;
+    const auto begin = static_cast<std::ptrdiff_t>(id) * m_;
+    std::fill_n(first_.begin() + begin, m_, counts ? 0 : -kUnlimited);
+    std::fill_n(last_.begin() + begin, m_, counts ? until_ - series.takes : kUnlimited);
   }
 }
 
@@ -316,8 +329,9 @@ bool Narrowing::settle(int rounds, std::uint64_t& budget) {
   return true;
 }
 
-bool Narrowing::refutes(double until, std::uint64_t& budget) {
+bool Narrowing::refutes(double until, std::uint64_t& budget, From from) {
   begin(until);
+  from == From::Windows ? begin_with_windows() : begin_with_nothing();
   return !settle(kRounds, budget);
 }
 

@@ -80,9 +80,13 @@ class Narrowing {
       const Problem& problem, std::optional<std::size_t> own,
       std::function<bool()> stopped = [] { return false; });
 
+  /// Narrowing begins with the windows of all tasks, or with nothing but the time by which all is
+  /// to end, as whoever checks a bound does.
+  enum class From : std::uint8_t { Windows, Nothing };
+
   /// Whether it is shown that no orders end by then. Takes what it costs from the budget, and says
   /// nothing more when there is none left.
-  [[nodiscard]] bool refutes(double until, std::uint64_t& budget);
+  [[nodiscard]] bool refutes(double until, std::uint64_t& budget, From from = From::Windows);
 
   /// With more effort: it refutes halves of the time in which a task may begin as well, as
   /// often as that leaves less time for another.
@@ -114,6 +118,8 @@ class Narrowing {
   bool settle(int rounds, std::uint64_t& budget);
   bool halve(TaskNumber task, std::uint64_t& budget, bool& changed);
   void begin(double until);
+  void begin_with_windows();
+  void begin_with_nothing();
   void take_over(std::size_t rank);
   bool hand_back(std::size_t rank);
   bool narrow(Rank& rank);

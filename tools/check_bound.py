@@ -418,7 +418,160 @@ def by_closed_form(form):
     return argument_of
 
 
-ARGUMENTS = {"machine": by_machine, "memory": by_memory, "L1": by_closed_form("L1"), "L2": by_closed_form("L2")}
+class Narrowing:
+    """The times at which tasks may begin if all is to end by a given time, in whole units: numbers of a rank's states say when
+    the n-th forward, input half and weight gradient on it may begin, and what tasks wait for hands that on to other ranks."""
+
+    ROUNDS = 16  # all ranks are looked at so often at most; capo gives up sooner
+
+    def __init__(self, problem, unit, own):
+        self.problem, self.m = problem, problem.microbatches
+        self.takes = {series: self.steps(time, unit) for series, time in problem.takes.items()}
+        self.lag = {series: self.steps(time, unit) for series, time in problem.lag.items()}
+        self.own = own
+        self.alike = [rank for rank in range(problem.ranks) if own in (None, rank) and self.is_alike(rank)]
+        stages = range(len(problem.rank))
+        turns = [("F", s, k) for k in range(self.m) for s in stages]
+        turns += [(kind, s, k) for k in range(self.m) for s in reversed(stages) for kind in "BW"]
+        self.waits = [(task, before, lag) for task in turns for before, lag in self.waits_for(task)]
+
+    @staticmethod
+    def steps(time, unit):
+        count = round(time / unit)
+        require(abs(time - count * unit) <= ROUNDING * unit, f"argument: {shown(time)} is no multiple of {shown(unit)}")
+        return count
+
+    def is_alike(self, rank):
+        """Whether its chunks cost and hold the same, so that tasks of a kind need not be told apart."""
+        stages = self.problem.stages_of(rank)
+        return all(self.problem.takes[kind, s] == self.problem.takes[kind, stages[0]] and
+                   self.problem.holds[kind, s] == self.problem.holds[kind, stages[0]] for kind in KINDS for s in stages)
+
+    def own_stages(self, series):
+        """The stages of the rank that a microbatch of the series passes."""
+        return [s for s in self.problem.stages_of(self.problem.rank[series[1]])
+                if self.problem.pipeline[s] == self.problem.pipeline[series[1]]]
+
+    def refutes(self, until):
+        """Whether it is shown that not all ends by then."""
+        far = 2 * until + sum(self.takes.values()) * self.m + sum(self.lag.values()) * self.m + 1
+        self.first, self.last, self.until = {}, {}, until
+        for series in self.takes:
+            counts = self.own is None or self.problem.rank[series[1]] == self.own
+            self.first[series] = [0 if counts else -far] * self.m
+            self.last[series] = [until - self.takes[series] if counts else far] * self.m
+        before = None
+        for _ in range(self.ROUNDS):
+            if before == (self.first, self.last):
+                break
+            before = {s: list(of) for s, of in self.first.items()}, {s: list(of) for s, of in self.last.items()}
+            if not self.hand_on() or not all(self.look_at(rank) for rank in self.alike):
+                return True
+        return False
+
+    def hand_on(self):
+        """To those that wait, and back to those that are waited for; False if a task has no time left."""
+        for task, before, lag in self.waits:
+            first = self.first[before[:2]][before[2]] + self.takes[before[:2]] + lag
+            self.first[task[:2]][task[2]] = max(self.first[task[:2]][task[2]], first)
+        for task, before, lag in reversed(self.waits):
+            last = self.last[task[:2]][task[2]] - lag - self.takes[before[:2]]
+            self.last[before[:2]][before[2]] = min(self.last[before[:2]][before[2]], last)
+        return all(a <= b for s in self.takes for a, b in zip(self.first[s], self.last[s]))
+
+    def waits_for(self, task):
+        """As the problem has it, with lags in units; on its own rank a microbatch passes the stages in turn."""
+        kind, stage, k = task
+        if k > 0:
+            yield (kind, stage, k - 1), 0
+        if kind != "F":
+            yield ("F" if kind == "B" else "B", stage, k), 0
+        if kind in "FB" and self.problem.neighbour(kind, stage) is not None:
+            yield (kind, self.problem.neighbour(kind, stage), k), self.lag[kind, stage]
+
+    def turns_of(self, series, k):
+        """Of its kind on its rank, at least and at most so many tasks come before it."""
+        stages = sorted(self.own_stages(series), reverse=series[0] == "B")
+        before = stages.index(series[1])
+        all_of_kind = self.m * len(self.problem.stages_of(self.problem.rank[series[1]]))
+        return (before + 1) * (k + 1) - 1, all_of_kind - (len(stages) - before) * (self.m - k)
+
+    def look_at(self, rank):
+        """Narrows what tasks of a rank may do; False if there is no way from its first state to its last."""
+        problem = self.problem
+        of_kind = [[(kind, s) for s in problem.stages_of(rank)] for kind in KINDS]
+        count, passes = self.m * len(of_kind[0]), len(self.own_stages(of_kind[0][0]))
+        takes = [self.takes[all_of[0]] for all_of in of_kind]
+        shares = math.lcm(*(problem.holds[all_of[0]].denominator for all_of in of_kind))  # all amounts are whole ones of these
+        holds = [int(problem.holds[all_of[0]] * shares) for all_of in of_kind]
+        limit = None if problem.limit is None else math.floor(problem.limit * shares)
+        first = [sorted(time for s in all_of for time in self.first[s]) for all_of in of_kind]
+        last = [sorted(time for s in all_of for time in self.last[s]) for all_of in of_kind]
+
+        def next_of(state):
+            f, b, w = state
+            held = f * holds[0] + b * holds[1] + w * holds[2]
+            if f < count and (limit is None or held + holds[0] <= limit):
+                yield 0, (f + 1, b, w)
+            if b < count and -(-(b + 1) // passes) * passes <= f:
+                yield 1, (f, b + 1, w)
+            if w < b:
+                yield 2, (f, b, w + 1)
+
+        layers = [{(0, 0, 0): min(0, first[0][0])}]  # of states after so many tasks, when each is reached
+        for _ in range(3 * count):
+            reached = {}
+            for state, now in layers[-1].items():
+                for kind, then in next_of(state):
+                    begin = max(now, first[kind][state[kind]])
+                    if begin <= last[kind][state[kind]]:
+                        reached[then] = min(begin + takes[kind], reached.get(then, begin + takes[kind]))
+            layers.append(reached)
+        end = (count, count, count)
+        if layers[-1].get(end, self.until + 1) > self.until:
+            return False
+        left = {end: self.until}  # of the states behind a task: the latest time from which the rest fits
+        begins, latest = [[None] * count for _ in KINDS], [[None] * count for _ in KINDS]
+        for reached in reversed(layers[:-1]):
+            from_here = {}
+            for state, now in reached.items():
+                for kind, then in next_of(state):
+                    if then not in left:
+                        continue
+                    n = state[kind]
+                    begin, at_last = max(now, first[kind][n]), min(left[then] - takes[kind], last[kind][n])
+                    if begin > at_last:
+                        continue
+                    from_here[state] = max(at_last, from_here.get(state, at_last))
+                    begins[kind][n] = begin if begins[kind][n] is None else min(begin, begins[kind][n])
+                    latest[kind][n] = at_last if latest[kind][n] is None else max(at_last, latest[kind][n])
+            left = from_here
+        if not left:
+            return False
+        for kind, all_of in zip(range(2), of_kind):
+            for series in all_of:
+                for k in range(self.m):
+                    least, most = self.turns_of(series, k)
+                    self.first[series][k] = max(self.first[series][k], begins[kind][least])
+                    self.last[series][k] = min(self.last[series][k], latest[kind][most])
+        return True
+
+
+def by_narrowing(reasoning, rank, argument):
+    """If all ended by a given time, some rank would have no way through its tasks; and times are whole units."""
+    unit = number(argument["unit"], "argument: the unit", 0)
+    require(unit > 0, "argument: the unit is 0")
+    require(is_count(argument["refuted"]), "argument: what is refuted is no count of units")
+    until = argument["refuted"]
+    narrowing = Narrowing(reasoning.problem, unit, reasoning.rank)
+    require(narrowing.refutes(until), f"argument: nothing shows that not all ends by {shown(until * unit)}")
+    return ((until + 1) * unit,
+            f"if all ended by {shown(until * unit)}, some rank would have no way through its tasks, and all times are "
+            f"multiples of {shown(unit)}")
+
+
+ARGUMENTS = {"machine": by_machine, "memory": by_memory, "L1": by_closed_form("L1"), "L2": by_closed_form("L2"),
+             "narrowing": by_narrowing}
 
 
 # --- the orders ---

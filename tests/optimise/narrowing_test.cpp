@@ -193,5 +193,25 @@ TEST(Narrowing, BoundsAreNotAboveWhatASearchFinds) {
   }
 }
 
+// What a checker narrows by itself is no more than what all of narrowing shows.
+TEST(Narrowing, FromNothingShowsWhatACheckerFindsAgain) {
+  const Problem problem =
+      stepped({.ranks = 4, .chunks = 2, .microbatches = 8, .topology = Topology::V},
+              "f=10,b=16,w=4,comm=1", 3);
+  const LowerBounds bounds = lower_bounds(problem);
+  ASSERT_EQ(bounds.makespan.by, "narrowing");
+  const auto refuted = refuted_plainly(problem, std::nullopt, 290);
+  ASSERT_TRUE(refuted.has_value());
+  EXPECT_EQ(refuted->unit, 1);
+  EXPECT_EQ(refuted->units, 312U);
+  EXPECT_EQ(refuted->bound(), 313);
+  EXPECT_LE(refuted->bound(), bounds.makespan.value * (1 + 1e-9));
+  EXPECT_FALSE(refuted_plainly(problem, std::nullopt, 313).has_value());
+  // Times that are no decimals of six places have no unit.
+  const Problem odd = stepped({.ranks = 4, .chunks = 2, .microbatches = 8, .topology = Topology::V},
+                              "f=10,b=16,w=4,comm=1.00000003", 3);
+  EXPECT_FALSE(refuted_plainly(odd, std::nullopt, 290).has_value());
+}
+
 }  // namespace
 }  // namespace capo::optimise
