@@ -1,5 +1,5 @@
-// What orders of very many microbatches come to, told by orders of few: those of a schedule that
-// does the same again in each further round of microbatches.
+// Tells what orders of very many microbatches come to from orders of few, if a schedule does the
+// same again in each further round of microbatches.
 //
 //   3 rounds   F F B F B F | B B             a round, here one microbatch, is put in at the cut;
 //   4 rounds   F F B F B F | B F | B B       if the tasks before it end later by the same on all
@@ -40,8 +40,8 @@ using TimedOrders = std::vector<std::vector<TimedTurn>>;
 [[nodiscard]] TimedOrders timed_orders(const Problem& problem, const Orders& orders);
 [[nodiscard]] TimedOrders timed_orders(const Simulation& simulation);
 
-/// By how much each round more than `more` has makes all ranks later, which have one round more
-/// than those of `few`; `most` has as many again or more. nullopt if they do not tell.
+/// Returns the time by which each round more than `more` has makes all ranks later, which have one
+/// round more than those of `few`; `most` has as many again or more. nullopt if they do not tell.
 [[nodiscard]] std::optional<double> later_by_round(const TimedOrders& few, const TimedOrders& more,
                                                    const TimedOrders& most);
 

@@ -118,7 +118,7 @@ void make_backwards_whole(optimise::Problem& problem) {
   }
 }
 
-/// What a schedule comes to, and when its tasks end if that was asked for.
+/// The figures of a schedule, and when its tasks end if that was asked for.
 struct Timed {
   optimise::Figures figures;
   optimise::TimedOrders turns;

@@ -274,8 +274,8 @@ TEST(Architecture, FilesThatCommentsNameExist) {
   static const std::regex name(R"(([A-Za-z0-9_]+/)*[A-Za-z0-9_]+\.(h|cpp|cu|cuh)\b)");
   std::set<std::string> known;  // every path, and every end of one
   std::vector<fs::path> files;
-  for (const char* top : {"core", "schedules", "sim", "run", "gpu", "cli", "python", "testing",
-                          "tests", "bench", "fuzz", "examples"}) {
+  for (const char* top : {"core", "schedules", "sim", "optimise", "run", "gpu", "cli", "python",
+                          "testing", "tests", "bench", "fuzz", "examples"}) {
     for (const auto& entry : fs::recursive_directory_iterator(kRoot / top)) {
       if (!entry.is_regular_file() || !is_source(entry.path())) continue;
       files.push_back(entry.path());
