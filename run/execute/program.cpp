@@ -48,7 +48,7 @@ class FedBy final : public CourseVisitor {
 class Builder {
  public:
   Builder(const BufferTable& table, const Course& course)
-      : table_(table), course_(course), cells_(table), handed_on_(table.ranks(), kNoBuffer) {
+      : table_(table), course_(course), cells_(table), handed_on_(table.ranks()) {
     run_course(table, course, fed_by_);
     course.graph != nullptr ? take_graph(*course.graph) : take_orders();
     order_gradients();
@@ -100,7 +100,7 @@ class Builder {
       wave = std::move(next_wave);
     }
     if (program.ops.size() < nodes_.size()) return false;
-    collect(std::vector<BufferId>(handed_on_));
+    collect_what_is_left();
     if (forced_) order_as_launched();
     return true;
   }
@@ -250,6 +250,7 @@ class Builder {
     waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
     const auto first = static_cast<std::uint32_t>(program.parts.size());
     const Node& node = nodes_[id];
+    stream_ = node.stream;
     for (const TaskId task : node.begins) begin_transfer(course_.graph->tasks[task]);
     for (const TaskId task : node.transfers) {
       finish_transfer(op_of_[id], node.stream, course_.graph->tasks[task]);
@@ -323,7 +324,7 @@ class Builder {
       if (table_.facts(rank, work.chunk, layer).hands_on) {
         handing_on = made;
       } else if (layer == 0 && leaves(rank, work.chunk)) {
-        collect({made});
+        collect(made);
       }
     };
     if (work.layer != kAllLayers) {
@@ -332,9 +333,9 @@ class Builder {
       for (std::int32_t layer = table_.layers(rank, work.chunk); layer-- > 0;) each(layer);
     }
     if (handing_on == kNoBuffer) return;
-    BufferId& handed_on = handed_on_[RankId(rank).index()];
-    collect({handed_on});
-    handed_on = handing_on;
+    HandedOn& before = handed_on_[RankId(rank).index()];
+    collect(before.buffer);
+    before = {.buffer = handing_on, .stream = stream_};
   }
 
   [[nodiscard]] bool leaves(std::int32_t rank, std::int32_t chunk) const {
@@ -342,19 +343,30 @@ class Builder {
     return !map.wired() || map.before(map.stage_of(rank, chunk)) == kNoStage;
   }
 
-  // Appends to the op at hand or, when all are launched, to the last op.
-  void collect(const std::vector<BufferId>& made) {
-    for (const BufferId buffer : made) {
-      if (buffer == kNoBuffer) continue;
-      const Buffer of = table_.at(buffer);
-      program.parts.push_back({.kind = OpPart::Kind::Collect,
-                               .way = Way::Backward,
-                               .rank = of.rank,
-                               .from = buffer,
-                               .to = cells_.of(of.rank, of.chunk, of.microbatch)});
-    }
-    if (program.ops.size() == nodes_.size() && !program.ops.empty()) {
-      program.ops.back().end_part = static_cast<std::uint32_t>(program.parts.size());
+  [[nodiscard]] OpPart collecting(BufferId made) const {
+    const Buffer of = table_.at(made);
+    return {.kind = OpPart::Kind::Collect,
+            .way = Way::Backward,
+            .rank = of.rank,
+            .from = made,
+            .to = cells_.of(of.rank, of.chunk, of.microbatch)};
+  }
+  // Appends to the op at hand.
+  void collect(BufferId made) {
+    if (made != kNoBuffer) program.parts.push_back(collecting(made));
+  }
+  // Appends to the last op of the stream that made it, since no other waits for it.
+  void collect_what_is_left() {
+    for (const HandedOn& left : handed_on_) {
+      if (left.buffer == kNoBuffer) continue;
+      const auto last = std::find_if(program.ops.rbegin(), program.ops.rend(),
+                                     [&](const Op& op) { return op.stream == left.stream; });
+      program.parts.insert(program.parts.begin() + last->end_part, collecting(left.buffer));
+      ++last->end_part;
+      std::for_each(program.ops.rbegin(), last, [](Op& op) {
+        ++op.first_part;
+        ++op.end_part;
+      });
     }
   }
 
@@ -471,7 +483,13 @@ class Builder {
   std::vector<std::vector<NodeId>> after_;
   std::vector<std::vector<std::uint32_t>> waits_of_;  // by node: ops of other streams
   std::vector<std::uint32_t> op_of_;                  // by node
-  std::vector<BufferId> handed_on_;  // by rank: a buffer that may still be on its way
+  // A buffer that may still be on its way, and the stream that it was made on.
+  struct HandedOn {
+    BufferId buffer = kNoBuffer;
+    std::uint32_t stream = 0;
+  };
+  std::vector<HandedOn> handed_on_;  // by rank
+  std::uint32_t stream_ = 0;         // of the op at hand
   std::map<std::pair<std::uint32_t, Way>, std::uint32_t> transfer_at_;
   std::map<ExchangeKey, std::uint32_t> exchange_of_;      // before a work
   std::map<ExchangeKey, std::uint32_t> exchange_behind_;  // after one

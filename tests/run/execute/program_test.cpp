@@ -172,6 +172,26 @@ TEST(Program, WhatAModelChunkHandsOnIsCollectedBehindTheNextOne) {
                                      "collect grad input of 1.1 at 1.1"}));
 }
 
+// Nothing but its own stream waits for what a rank has made.
+TEST(Program, WhatIsHandedOnLastIsCollectedOnItsOwnStream) {
+  const Launched launched(
+      "ranks 2\nmicrobatches 1\nrank 0: F1.0 F2.0 B2.0 B1.0\nrank 1: F1.0 F2.0 B2.0 B1.0\n",
+      {.model_chunks = {1, 1}});
+  for (const Op& op : launched.program.ops) {
+    for (std::uint32_t part = op.first_part; part < op.end_part; ++part) {
+      EXPECT_EQ(launched.program.parts[part].rank, launched.program.rank_of_stream[op.stream]);
+    }
+  }
+  const ProgramWords words = launched.words();
+  const auto both = [](std::string rank) {
+    return Lines{rank + ":B1.0 from given " + rank + ":1.0",
+                 "collect grad input of " + rank + ":2.0 at " + rank + ":2.0",
+                 "collect grad input of " + rank + ":1.0 at " + rank + ":1.0"};
+  };
+  EXPECT_EQ(words.acts_of(6), both("0"));
+  EXPECT_EQ(words.acts_of(7), both("1"));
+}
+
 // Chunks 3 and 1 are the first layers of the two; 4 and 2 hand on within.
 TEST(Program, OnlyTheFirstLayerOfAModelChunkHandsOn) {
   const Launched launched(
