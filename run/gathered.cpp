@@ -1,4 +1,4 @@
-#include "run/gathered.h"
+#include "run/divided.h"
 
 #include "core/base/assert.h"
 

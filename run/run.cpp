@@ -1,10 +1,9 @@
 #include "run/run.h"
 
-#include "run/gathered.h"
+#include "run/divided.h"
 #include "run/judge.h"
 #include "run/processes/own_rank.h"
 #include "run/refusal.h"
-#include "run/transport_of_run.h"
 
 #include <fmt/format.h>
 

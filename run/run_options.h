@@ -1,4 +1,4 @@
-// What a run is asked for: graphs, replays and their numbers, the comparison with float64, how
+// A run is asked for this: graphs, replays and their numbers, the comparison with float64, how
 // messages travel, and who looks at it.
 //
 // What of it is refused is refusal.h's concern. Tested by the tests of whole runs.

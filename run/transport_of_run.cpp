@@ -1,4 +1,4 @@
-#include "run/transport_of_run.h"
+#include "run/divided.h"
 
 #include "run/processes/own_rank.h"
 #include "run/refusal.h"

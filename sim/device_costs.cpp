@@ -145,7 +145,7 @@ class Pricer {
     return types.between == DataType::Fp32 ? device_.fp32_flops : device_.bf16_flops;
   }
 
-  // What quantizes `rows` of `columns`: it reads them, twice where the largest magnitude of all has
+  // A pass that quantizes `rows` of `columns` reads them, twice where the largest magnitude of all has
   // to be known before, and writes copies.
   static double quantized(const LayerTypes& types, std::int64_t rows, std::int64_t columns,
                           bool both_ways) {

@@ -1,12 +1,12 @@
 #include "core/plan/course.h"
 
 #include "core/base/assert.h"
-#include "core/plan/later.h"
 
 #include <boost/graph/compressed_sparse_row_graph.hpp>
 #include <boost/range/iterator_range.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
 #include <utility>
 
@@ -32,6 +32,31 @@ BufferId fed_by(const BufferTable& table, const StageMap& map, std::int32_t rank
 }
 
 namespace {
+
+// Compilers make vectors of a loop of a known length. Positions have a sign, since processors
+// without AVX compare vectors of such numbers alone, and those of 16 bits in one step.
+constexpr std::size_t kBlock = 8;
+
+// `length` rounded up to whole blocks.
+constexpr std::size_t whole_blocks(std::size_t length) {
+  return (length + kBlock - 1) / kBlock * kBlock;
+}
+
+// Clocks are arrays of positions, joined by keeping the later of each two. Precondition of both:
+// `length` is one of whole blocks.
+template <typename Position>
+void keep_later(const Position* __restrict source, Position* __restrict target,
+                std::size_t length) {
+  for (std::size_t block = 0; block < length; block += kBlock) {
+    for (std::size_t i = block; i < block + kBlock; ++i) target[i] = std::max(target[i], source[i]);
+  }
+}
+template <typename Position>
+void keep_later_in_both(Position* __restrict a, Position* __restrict b, std::size_t length) {
+  for (std::size_t block = 0; block < length; block += kBlock) {
+    for (std::size_t i = block; i < block + kBlock; ++i) a[i] = b[i] = std::max(a[i], b[i]);
+  }
+}
 
 // Clocks of vertices that wait; a vertex without a clock has not waited yet.
 class Clocks {

@@ -23,9 +23,8 @@ bool keeps_grad_output(const Module& module) {
 
 }  // namespace
 
-// TransformerEngine's modules hand autograd the whole quantized weight, its row-wise copy included
-// (linear.py:643 of d0067d0da, layernorm_linear.py:518, layernorm_mlp.py:800, grouped_linear.py:552
-// and 932). Without a gradient of the input nothing of it is read again.
+// The framework's modules hand autograd the whole quantized weight, its row-wise copy included
+// (docs/fp8.md has the places). Without a gradient of the input nothing of it is read again.
 bool keeps_quantized_weight(const Module& module) {
   if (!module.kind || !copies(module) || module.weight_cache || module.remakes) return false;
   return module.flags.input_requires_grad || !is_one_product(*module.kind) ||

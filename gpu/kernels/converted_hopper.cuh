@@ -13,7 +13,7 @@
 //   chunk c of chunks   8 KB, of each half
 //
 // Of four codes in a word the first and third make a pair of bf16 numbers, and the second and
-// fourth another (codes_as_bf16.cuh); so 16 neighbours along the depth are multiplied in another
+// fourth another (codes.cuh); so 16 neighbours along the depth are multiplied in another
 // order, the same in A and B:
 //
 //   depth in the slot   0 1  2 3  4  5  6  7  8 9  10 11  12 13  14 15
@@ -24,7 +24,7 @@
 
 #pragma once
 
-#include "gpu/kernels/codes_as_bf16.cuh"
+#include "gpu/kernels/codes.cuh"
 #include "gpu/kernels/scaled_operands.cuh"
 #include "gpu/kernels/wide_results.cuh"
 

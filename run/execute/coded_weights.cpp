@@ -2,11 +2,10 @@
 // once before a step, both ways. They belong to the run, as parameters do, and to no plan. Where a
 // module has none, each forward quantizes them into a buffer of the plan (run/modules/coded.h).
 //
-// Under TransformerEngine's plan such codes age. Before each replay they are those of other
-// weights, as after an optimizer's step, and the forward of the first microbatch makes them anew
-// (`weight_cache` device), or nobody does (python, which a capture bakes in). So whoever reads them
-// before that, or at all, computes what TransformerEngine would: something else. Tested by
-// recipe_runs_test.cpp.
+// Under plan `te` such codes age. Before each replay they are those of other weights, as after an
+// optimizer's step, and the forward of the first microbatch makes them anew (`weight_cache`
+// device), or nobody does (python, which a capture bakes in). So whoever reads them before that, or
+// at all, computes what the framework would: something else. Tested by recipe_runs_test.cpp.
 
 #include "run/execute/loaded_step.h"
 

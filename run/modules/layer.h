@@ -148,7 +148,7 @@ inline constexpr double kMostBytes = 0x1p44;
   return (input_row_bytes(shape) + 7) / 8 * 8;
 }
 
-/// What a transformer layer keeps between its halves; null of other layers.
+/// Kept by a transformer layer between its halves; null of other layers.
 struct BetweenHalves {
   std::byte* sum = nullptr;       ///< what the second half reads, from F on
   std::byte* gradient = nullptr;  ///< of the sum, from B on

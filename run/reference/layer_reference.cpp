@@ -2,7 +2,6 @@
 #include "core/base/assert.h"
 #include "run/reference/layer_parts.h"
 #include "run/reference/layer_store.h"
-#include "run/reference/routed_reference.h"
 
 #include <algorithm>
 #include <cmath>

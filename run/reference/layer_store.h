@@ -107,4 +107,14 @@ inline Values sum_of(Values a, const Values& b) {
   return a;
 }
 
+/// A router, its experts and the residual sum around them (routed_reference.cpp), which layers with
+/// one have in common.
+[[nodiscard]] LayerForward routed_forward(const LayerForm& form, const LayerWeights& weights,
+                                          const LayerSide& side, const Values& input,
+                                          const Store& store);
+[[nodiscard]] LayerBackward routed_backward(const LayerForm& form, const LayerWeights& weights,
+                                            const Values& input, const LayerForward& saved,
+                                            const Values& grad_output, const Store& store,
+                                            Wanted wanted);
+
 }  // namespace capo::run::reference

@@ -1,4 +1,4 @@
-#include "run/reference/routed_reference.h"
+#include "run/reference/layer_store.h"
 
 #include <algorithm>
 #include <cmath>

@@ -15,7 +15,7 @@
 
 namespace capo::run {
 
-/// Of a layer without halves, or of one half of a transformer layer.
+/// The layer has no halves, or this is one half of a transformer layer.
 [[nodiscard]] reference::LayerForm form_of(const LayerShape& shape);
 
 /// Codes next to each other are at most an eighth apart. An engine that rounds an operand to the

@@ -35,7 +35,7 @@ struct StepLayer {
   ModuleFlags flags;
   bool quantizes_each_time = false;  ///< each forward makes codes of the weights for itself
   /// Whether a replay's first microbatch makes the codes of the weights anew for all others, as
-  /// TransformerEngine's do with a number on the device, or none does, since a capture baked in
+  /// those of plan `te` do with a number on the device, or none does, since a capture baked in
   /// that they are there; nullopt: they are those of the step.
   std::optional<WeightCache> codes_age;
   bool bias_with_backward = false;  ///< B makes the bias gradient, even if W is delayed

@@ -116,7 +116,7 @@ KINDS = {
                 "buffers": "Memory.*:PlanFaults.*:Faults.OfPlans*",
                 "given": "GivenPlans.*:LocalGraphs.*:Memory.*",
                 "streams": "PlanFaults.*:Faults.OfPlans*:Memory.*:Workspaces.*:Replays.*",
-                "replay": "Replays.*:PlanFaults.*:Faults.OfPlans*:Faults.OfModules*",
+                "replay": "Replays.*:PlanFaults.*:Faults.OfPlans*:Faults.OfModules*:Memory.*",
                 "gradients": "ModuleFaults.*:Faults.OfModules*",
                 "capture": "ModuleFaults.*:Faults.OfModules*",
             },

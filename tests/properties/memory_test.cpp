@@ -239,7 +239,8 @@ RC_GTEST_PROP(Memory, IsFoundHazardousExactlyWhereItsUsesAreNotOrdered, ()) {
                             ? weights[as_index(below(static_cast<std::int32_t>(weights.size())))]
                             : any_buffer();
     if (plan.address[from] == kNowhere || plan.address[to] == kNowhere) continue;
-    plan.address[from] = plan.address[to];
+    // At its beginning, or from its middle on.
+    plan.address[from] = plan.address[to] + below(2) * (table.bytes(table.at(to)) / 2);
   }
   const Sharing sharing(drawn.step);
   RC_CLASSIFY(sharing.shared(plan) > 0U);

@@ -1,6 +1,6 @@
 // Reports of several processes as one: whose times are put on which axis.
 
-#include "run/gathered.h"
+#include "run/divided.h"
 
 #include <gtest/gtest.h>
 

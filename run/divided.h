@@ -1,5 +1,8 @@
-// A run over several processes as one report: each packs what its own rank's replays showed, and
-// rank 0 adds that to its own.
+// What becomes of a run whose ranks are divided over processes: which of them are here, how
+// messages travel between them, and how they come to one report. A run in one process has a
+// division as well.
+//
+// Each process packs what its own ranks' replays showed, and rank 0 adds that to its own.
 //
 //   rank 1, 2, ..   packed(report, times)  ->  a text of bytes
 //   rank 0          add(report, times, text) for each rank, then the medians of `times`
@@ -12,18 +15,36 @@
 // axis, and the report says by how much they may be off. Another machine has another clock: times
 // of its ops are left out, and the report says that too.
 //
-// Tested by tests/run/processes/processes_test.cpp and tests/cli/mpi_test.cpp.
+// Tested by tests/run/steps/transport_test.cpp, tests/run/processes/ and tests/cli/mpi_test.cpp.
 
 #pragma once
 
+#include "core/rules/verify.h"
+#include "run/execute/program.h"
+#include "run/execute/rank_range.h"
 #include "run/execute/stepper.h"
+#include "run/execute/transport.h"
 #include "run/report.h"
+#include "run/run_options.h"
+#include "run/setup/step_layers.h"
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace capo::run {
+
+[[nodiscard]] Division division_of(const PlannedStep& step, const RunOptions& options);
+/// The ranks of this process; nullopt if all ranks are in one.
+[[nodiscard]] std::optional<RankRange> own_ranks(const PlannedStep& step,
+                                                 const RunOptions& options);
+/// The transport that the options ask for, which is told what each message is and who waits for it.
+[[nodiscard]] std::unique_ptr<Transport> transport_of(Engine& engine, const PlannedStep& step,
+                                                      const StepLayers& layers,
+                                                      const Program& program,
+                                                      const RunOptions& options);
 
 /// The times of each step that was run, in microseconds; `begin` and `end` are those of the first
 /// and the last task of a replay, from its beginning.
