@@ -121,12 +121,19 @@ Values norm_of(const Values& x, const Values& weight, const Values& bias) {
 
 // Mean and variance depend on x too, hence what is taken off dxhat: its mean over the columns, and
 // xhat times the mean of dxhat * xhat.
+Values absolute(Values values) {
+  for (double& value : values) value = std::abs(value);
+  return values;
+}
+
 NormGradients norm_gradients(const Values& x, const Values& weight, const Values& dy) {
   const std::int64_t columns = std::ssize(weight);
   NormGradients gradients{.input = Values(x.size()),
                           .weight = Values(columns),
                           .bias = Values(columns),
-                          .magnitudes = Values(x.size())};
+                          .magnitudes = Values(x.size()),
+                          .weight_magnitudes = Values(columns),
+                          .bias_magnitudes = Values(columns)};
   for (std::int64_t row = 0; row * columns < std::ssize(x); ++row) {
     const Statistics of = statistics_of(x, row, columns);
     Values xhat(columns);
@@ -141,6 +148,8 @@ NormGradients norm_gradients(const Values& x, const Values& weight, const Values
       mean_of_both += dxhat[c] * xhat[c] / static_cast<double>(columns);
       gradients.weight[c] += dy_here * xhat[c];
       gradients.bias[c] += dy_here;
+      gradients.weight_magnitudes[c] += std::abs(dy_here * xhat[c]);
+      gradients.bias_magnitudes[c] += std::abs(dy_here);
     }
     for (std::int64_t c = 0; c < columns; ++c) {
       gradients.input[row * columns + c] =
@@ -262,8 +271,7 @@ Values attention_of(const Heads& of, const Values& qkv) {
 
 Values attention_magnitudes(const Heads& of, const Values& qkv) {
   const HeadPlaces places(of);
-  Values sizes(qkv);
-  for (double& value : sizes) value = std::abs(value);
+  const Values sizes = absolute(qkv);
   const double root = std::sqrt(static_cast<double>(of.head_dim));
   Values magnitudes(of.rows * of.heads * of.head_dim);
   for (std::int64_t row = 0; row < of.rows; ++row) {
@@ -292,22 +300,30 @@ AttentionGradients attention_gradients(const Heads& of, const Values& qkv, const
     gradients.magnitudes[to] += std::abs(magnitude);
   };
   const double root = std::sqrt(static_cast<double>(of.head_dim));
+  const Values sizes = absolute(qkv);
+  const Values dy_sizes = absolute(dy);
+  const Values y_sizes = absolute(y);
   for (std::int64_t row = 0; row < of.rows; ++row) {
     for (std::int64_t head = 0; head < of.heads; ++head) {
       const std::int64_t query = places.query(row, head);
       const std::int64_t result = places.result(row, head);
       const double inner = sum_of_products(dy, result, y, result, of.head_dim);
+      const double inner_size = sum_of_products(dy_sizes, result, y_sizes, result, of.head_dim);
       std::int64_t other = places.first_read(row);
       for (const double weight : read_with(of, qkv, row, head)) {
         const std::int64_t key = places.key(other, head);
         const std::int64_t value = places.value(other, head);
         const double incoming = sum_of_products(dy, result, qkv, value, of.head_dim);
         const double slope = weight * (incoming - inner) / root;
-        const double size = weight * (std::abs(incoming) + std::abs(inner)) / root;
+        // A probability is off by as much of itself as its score is off.
+        const double unsure =
+            weight * (1 + sum_of_products(sizes, query, sizes, key, of.head_dim) / root);
+        const double incoming_size = sum_of_products(dy_sizes, result, sizes, value, of.head_dim);
+        const double size = unsure * (incoming_size + inner_size) / root;
         for (std::int64_t i = 0; i < of.head_dim; ++i) {
           add(query + i, slope * qkv[key + i], size * qkv[key + i]);
           add(key + i, slope * qkv[query + i], size * qkv[query + i]);
-          add(value + i, weight * dy[result + i], weight * dy[result + i]);
+          add(value + i, weight * dy[result + i], unsure * dy[result + i]);
         }
         ++other;
       }

@@ -61,8 +61,13 @@ struct NormGradients {
   Values input;
   Values weight;
   Values bias;
-  Values magnitudes;  ///< sums of the absolute values of the terms of `input`
+  // Sums of the absolute values of the terms of each.
+  Values magnitudes;  ///< of `input`
+  Values weight_magnitudes;
+  Values bias_magnitudes;
 };
+
+[[nodiscard]] Values absolute(Values values);
 
 /// y = xhat * weight + bias, where xhat = (x - mean) / sqrt(variance + epsilon), by rows, all of
 /// which exist; as many columns as weights.

@@ -212,8 +212,11 @@ LayerBackward backward(const LayerForm& form, const LayerWeights& weights, const
   if (has_two_products(form.kind)) {
     const Product second = second_product(form, side);
     if (for_weights) result.grads.second = store.weight_gradient(second, dy, saved.active);
-    if (for_weights && form.bias)
-      result.grads.second_bias = reference::bias_gradient(second, dy, Values(form.tokens, 1));
+    if (for_weights && form.bias) {
+      const Values ones(form.tokens, 1);
+      result.grads.second_bias = reference::bias_gradient(second, dy, ones);
+      result.magnitudes.second_bias = reference::bias_gradient(second, absolute(dy), ones);
+    }
     const Values grad_active = store.input_gradient(Place::GradActive, second, dy, weights.second);
     if (attends(form.kind)) {
       const reference::AttentionGradients attention =
@@ -228,8 +231,11 @@ LayerBackward backward(const LayerForm& form, const LayerWeights& weights, const
   const Product first = first_product(form, side);
   const Values& x = begins_with_norm(form) ? saved.normed : input;
   if (for_weights) result.grads.first = store.weight_gradient(first, dy, x);
-  if (for_weights && form.bias)
-    result.grads.first_bias = reference::bias_gradient(first, dy, scales_of(form, side));
+  if (for_weights && form.bias) {
+    const Values scales = scales_of(form, side);
+    result.grads.first_bias = reference::bias_gradient(first, dy, scales);
+    result.magnitudes.first_bias = reference::bias_gradient(first, absolute(dy), absolute(scales));
+  }
   if (wanted == Wanted::WeightGradients) return result;
   if (form.scale_bias) {
     result.grad_scales =
@@ -243,6 +249,8 @@ LayerBackward backward(const LayerForm& form, const LayerWeights& weights, const
     reference::NormGradients gradients = reference::norm_gradients(input, weights.norm_weight, dx);
     result.grads.norm_weight = std::move(gradients.weight);
     result.grads.norm_bias = std::move(gradients.bias);
+    result.magnitudes.norm_weight = std::move(gradients.weight_magnitudes);
+    result.magnitudes.norm_bias = std::move(gradients.bias_magnitudes);
     result.grad_input_magnitudes = std::move(gradients.magnitudes);
     dx = store(Place::GradInput, std::move(gradients.input),
                [&](const Values&) { return result.grad_input_magnitudes; });

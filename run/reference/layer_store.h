@@ -23,11 +23,6 @@ inline Values stored(Values values, DataType type, Rounding rounding) {
   return values;
 }
 
-inline Values absolute(Values values) {
-  for (double& value : values) value = std::abs(value);
-  return values;
-}
-
 /// Tells whether a sum that is off by `error` may be rounded to the second nearest.
 [[nodiscard]] inline bool is_near(double value, double error, DataType type) {
   if (value == 0 || !std::isfinite(value)) return false;

@@ -13,7 +13,7 @@ using Values = std::vector<double>;
 
 // Beyond these a result is not that of a few roundings, and looking at more would take long.
 constexpr std::size_t kMostParts = 16;
-constexpr std::size_t kMostEdges = 64;                         // of a part
+constexpr std::size_t kMostEdges = 512;                        // of a part
 constexpr std::size_t kMostTurns = 8;                          // of a part
 constexpr std::int64_t kMostProducts = std::int64_t{1} << 30;  // of two numbers, a second or two
 

@@ -137,6 +137,8 @@ LayerBackward routed_backward(const LayerForm& form, const LayerWeights& weights
       reference::norm_gradients(input, weights.norm_weight, grad_normed);
   result.grads.norm_weight = std::move(norm.weight);
   result.grads.norm_bias = std::move(norm.bias);
+  result.magnitudes.norm_weight = std::move(norm.weight_magnitudes);
+  result.magnitudes.norm_bias = std::move(norm.bias_magnitudes);
   const Values dx = store(Place::GradInput, std::move(norm.input),
                           [&](const Values&) { return norm.magnitudes; });
   result.grad_input_magnitudes = sum_of(std::move(norm.magnitudes), absolute(grad_output));

@@ -27,7 +27,8 @@ class Reference {
         stored_(stored),
         table_(step.view().table()),
         cells_(table_),
-        contributions_(layers.parameters().size()) {
+        contributions_(layers.parameters().size()),
+        magnitudes_(layers.parameters().size()) {
     for (std::size_t number = 0; number < layers.all().size(); ++number) {
       first_.push_back(parts_.size());
       for (const Part& part : parts_of(number)) add(part, parameters);
@@ -63,6 +64,10 @@ class Reference {
     result.gradients = std::move(sums.gradients);
     result.ascending = std::move(sums.ascending);
     result.magnitudes = std::move(sums.magnitudes);
+    for (std::uint32_t parameter = 0; parameter < magnitudes_.size(); ++parameter) {
+      if (!magnitudes_[parameter].empty())
+        result.magnitudes[parameter] = std::move(magnitudes_[parameter]);
+    }
   }
 
   StepReference result;
@@ -219,6 +224,11 @@ class Reference {
          .error = static_cast<double>(refused) / static_cast<double>(tokens)});
   }
 
+  static void add_up(const Doubles& one, Doubles& sum) {
+    if (one.size() > sum.size()) sum.resize(one.size());
+    for (std::size_t i = 0; i < one.size(); ++i) sum[i] += one[i];
+  }
+
   // Makes a part's gradients of the one that was read.
   Handed backward_of(std::size_t part, std::int32_t microbatch) {
     const auto m = MicrobatchId(microbatch).index();
@@ -231,6 +241,7 @@ class Reference {
       const std::uint32_t parameter = parameter_of(parts_[part], role);
       if (parameter == kNoParameter) continue;
       contributions_[parameter][m] = std::move(of_role(back.grads, role));
+      add_up(of_role(back.magnitudes, role), magnitudes_[parameter]);
     }
     result.sides[parts_[part].layer][m] = {.probabilities = std::move(back.grad_probabilities),
                                            .magnitudes = std::move(back.probability_magnitudes),
@@ -324,6 +335,8 @@ class Reference {
   std::vector<std::vector<Saved>> saved_;         // by part and microbatch
   std::vector<std::vector<std::vector<reference::Edge>>> other_ways_;  // likewise
   Contributions contributions_;
+  // By parameter: of those that are sums over rows, the sums of the absolute values of the terms.
+  std::vector<Doubles> magnitudes_;
 };
 
 }  // namespace

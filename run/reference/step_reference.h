@@ -29,7 +29,8 @@ struct StoredOperands {
   std::vector<std::vector<std::vector<float>>> grad_outputs;
   /// The groups that each token chose; empty for layers without a router.
   std::vector<std::vector<std::vector<std::int64_t>>> choices;
-  /// The numbers between the halves of a transformer layer, and their gradient; empty for other layers.
+  /// The numbers between the halves of a transformer layer, and their gradient; empty for other
+  /// layers.
   std::vector<std::vector<std::vector<float>>> sums;
   std::vector<std::vector<std::vector<float>>> sum_gradients;
   /// For each cell the rows in use of the input's gradient, where it leaves the step; else empty.
