@@ -145,8 +145,8 @@ class Pricer {
     return types.between == DataType::Fp32 ? device_.fp32_flops : device_.bf16_flops;
   }
 
-  // A pass that quantizes `rows` of `columns` reads them, twice where the largest magnitude of all has
-  // to be known before, and writes copies.
+  // A pass that quantizes `rows` of `columns` reads them, twice where the largest magnitude of all
+  // has to be known before, and writes copies.
   static double quantized(const LayerTypes& types, std::int64_t rows, std::int64_t columns,
                           bool both_ways) {
     QuantizedCopy copy{.rows = rows, .columns = columns, .lines = CopyLines::Rows};
