@@ -126,7 +126,7 @@ struct LayerBackward {
   /// own.
   std::vector<double> grad_input_magnitudes;
   LayerWeights grads;  ///< of this microbatch; never rounded, whoever adds them rounds
-  /// Of norms and biases, which are sums over rows: sums of the absolute values of their terms.
+  /// Sums of the absolute values of the terms, for norms and biases, which are sums over rows.
   LayerWeights magnitudes;
   std::vector<double> grad_probabilities;
   std::vector<double> probability_magnitudes;  ///< sums of the absolute values of their terms

@@ -335,7 +335,7 @@ class Reference {
   std::vector<std::vector<Saved>> saved_;         // by part and microbatch
   std::vector<std::vector<std::vector<reference::Edge>>> other_ways_;  // likewise
   Contributions contributions_;
-  // By parameter: of those that are sums over rows, the sums of the absolute values of the terms.
+  // Sums of the absolute values of the terms, by parameter, for those that are sums over rows.
   std::vector<Doubles> magnitudes_;
 };
 
