@@ -1,4 +1,4 @@
-// What becomes of a run whose ranks are divided over processes: which of them are here, how
+// This is a run whose ranks are divided over processes: which of them are here, how
 // messages travel between them, and how they come to one report. A run in one process has a
 // division as well.
 //
