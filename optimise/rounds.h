@@ -5,7 +5,7 @@
 //   4 rounds   F F B F B F | B F | B B       if the tasks before it end later by the same on all
 //   6 rounds   ... F B F | B F B F B F | B B ranks, so do those of each further round
 //
-// That times grow evenly over a few rounds says little: where one rank is a little slower than the
+// Times that grow evenly over a few rounds say little: where one rank is a little slower than the
 // others, it may be hundreds of microbatches before that rank is what all wait for. Times repeat
 // for ever if all that later tasks look at is later by the same: when the last task before the cut
 // ends on each rank, and the tasks that those behind it wait for. Since tasks wait only for others

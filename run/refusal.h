@@ -1,7 +1,7 @@
 // Why a run is refused before anything of it is run, and how much work its comparison with float64
 // is, which is one of the reasons.
 //
-// What cannot be run of a module is setup/step_layers.h's concern. Tested by
+// Modules that cannot be run are setup/step_layers.h's concern. Tested by
 // tests/run/steps/refusals_test.cpp, and by the tests of whole runs.
 
 #pragma once

@@ -1,7 +1,7 @@
 // A run is asked for this: graphs, replays and their numbers, the comparison with float64, how
 // messages travel, and who looks at it.
 //
-// What of it is refused is refusal.h's concern. Tested by the tests of whole runs.
+// Requests that are refused are refusal.h's concern. Tested by the tests of whole runs.
 
 #pragma once
 

@@ -35,7 +35,8 @@ using Kind = capo::run::GroupedProduct::Kind;
 
 constexpr int kRounds = 9;
 
-/// What stands between the products of an MLP, and the products that read it. Its layer is fc1.
+/// This runs the calls between the products of an MLP, and the products that read their result. Its
+/// layer is fc1.
 class Between {
  public:
   Between(const Stream& stream, Scaling scaling, const Layer& layer, std::int64_t rows,

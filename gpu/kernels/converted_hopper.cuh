@@ -12,7 +12,7 @@
 //   slot s of slots     B 256 x 64 bf16, as it would swizzle rows of 128
 //   chunk c of chunks   8 KB, of each half
 //
-// Of four codes in a word the first and third make a pair of bf16 numbers, and the second and
+// The first and third of four codes in a word make a pair of bf16 numbers, and the second and
 // fourth another (codes.cuh); so 16 neighbours along the depth are multiplied in another
 // order, the same in A and B:
 //

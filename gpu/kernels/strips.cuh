@@ -6,8 +6,8 @@
 // loads of a thread are asked for before the first is waited for, and none has a branch; elsewhere
 // numbers are read one by one.
 //
-// What is made is rounded to the tensor's type, and is to the bit what activations.cu writes.
-// Tested by codes_test.cpp.
+// Numbers that are made are rounded to the tensor's type, and are to the bit what activations.cu
+// writes. Tested by codes_test.cpp.
 
 #pragma once
 

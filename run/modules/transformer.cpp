@@ -71,17 +71,10 @@ LayerPlaces places_of_second(const Kept& keep, const LayerPlaces& places) {
   return second;
 }
 
-// The norm in front of the attention belongs to no half that has launches.
-LayerParameters parameters_of_attention(const LayerParameters& all) {
-  return {.norm_weight = all.attention_norm_weight,
-          .norm_bias = all.attention_norm_bias,
-          .first = all.qkv,
-          .first_bias = all.qkv_bias,
-          .second = all.projection,
-          .second_bias = all.projection_bias};
-}
-
-LayerTargets targets_of_attention(const LayerTargets& all) {
+// The attention's of parameters or of targets, which have the same names. The norm in front of it
+// belongs to no half that has launches.
+template <typename OfRoles>
+OfRoles of_attention(const OfRoles& all) {
   return {.norm_weight = all.attention_norm_weight,
           .norm_bias = all.attention_norm_bias,
           .first = all.qkv,
@@ -102,7 +95,7 @@ void add(const LayerShape& shape, const std::byte* from, std::byte* to, const Si
 void forward(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
              const LayerParameters& parameters, const Sink& launch) {
   const Kept keep = kept_at(shape, places);
-  const LayerParameters first = parameters_of_attention(parameters);
+  const LayerParameters first = of_attention(parameters);
   launch_norm(shape, first, places.input, keep.normed, launch);
   kAttention.forward(attention_half(shape), places_of_attention(keep, places), side, first, launch);
   add(shape, places.input, keep.between, launch);
@@ -117,8 +110,8 @@ void backward(const LayerShape& shape, const LayerPlaces& places, const LayerSid
   second_launches(shape).backward(second_half(shape), places_of_second(keep, places), side,
                                   parameters, targets, launch);
   if (!has_router(shape)) add(shape, places.grad_output, keep.gradient, launch);
-  const LayerParameters first = parameters_of_attention(parameters);
-  const LayerTargets of_first = targets_of_attention(targets);
+  const LayerParameters first = of_attention(parameters);
+  const LayerTargets of_first = of_attention(targets);
   kAttention.backward(attention_half(shape), places_of_attention(keep, places), side, first,
                       of_first, launch);
   launch_norm_backward(shape, first, of_first, places.input, places.grad_input, launch);
@@ -128,16 +121,16 @@ void backward(const LayerShape& shape, const LayerPlaces& places, const LayerSid
 void weight_gradients(const LayerShape& shape, std::span<const WeightOperands> passes,
                       const Sink& launch) {
   std::vector<WeightOperands> of_second(passes.begin(), passes.end());
-  std::vector<WeightOperands> of_attention = of_second;
+  std::vector<WeightOperands> of_first = of_second;
   for (std::size_t i = 0; i < passes.size(); ++i) {
     const Kept keep = kept_at(shape, passes[i].places);
     of_second[i].places = places_of_second(keep, passes[i].places);
-    of_attention[i].places = places_of_attention(keep, passes[i].places);
-    of_attention[i].targets = targets_of_attention(passes[i].targets);
-    of_attention[i].incoming = keep.gradient;
+    of_first[i].places = places_of_attention(keep, passes[i].places);
+    of_first[i].targets = of_attention(passes[i].targets);
+    of_first[i].incoming = keep.gradient;
   }
   second_launches(shape).weight_gradients(second_half(shape), of_second, launch);
-  kAttention.weight_gradients(attention_half(shape), of_attention, launch);
+  kAttention.weight_gradients(attention_half(shape), of_first, launch);
 }
 
 const std::int64_t* chosen_groups(const LayerShape& shape, const LayerPlaces& places) {

@@ -109,8 +109,7 @@ TEST_F(CodesOnDevice, OfRowsInGroups) {
   }
 }
 
-// Of 0, of what is as large as to have a sigmoid of 1, and of what has one of 0: it is exact on
-// every engine then.
+// The gates are 0, or so large that their sigmoid is 1, or 0: it is exact on every engine then.
 Tensor with_exact_gates(DataType type, std::int64_t count, std::int64_t columns) {
   constexpr std::array kGates{0.0, 24.0, 31.0, 40.0, -104.0, -200.0};
   Tensor x = at_random(type, count * 2 * columns, 2);

@@ -193,7 +193,7 @@ TEST(Narrowing, BoundsAreNotAboveWhatASearchFinds) {
   }
 }
 
-// What a checker narrows by itself is no more than what all of narrowing shows.
+// A checker that narrows by itself shows no more than all of narrowing does.
 TEST(Narrowing, FromNothingShowsWhatACheckerFindsAgain) {
   const Problem problem =
       stepped({.ranks = 4, .chunks = 2, .microbatches = 8, .topology = Topology::V},

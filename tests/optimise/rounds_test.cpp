@@ -148,7 +148,7 @@ TEST(Rounds, TellNothingOfOrdersThatDifferAnywhere) {
     ++other[2][i].microbatch;
     EXPECT_FALSE(later_by_round(other, more, most).has_value()) << i;
   }
-  // Of the times those of the round before the cut are looked at, of every rank.
+  // The times that are looked at are those of the round before the cut, of every rank.
   for (std::size_t rank = 0; rank < few.size(); ++rank) {
     std::size_t looked_at = 0;
     for (std::size_t i = 0; i < few[rank].size(); ++i) {

@@ -41,7 +41,7 @@ void keep_quantized_weights(Declared& declared) {
   }
 }
 
-// What was of one microbatch is of another, in capture and replay.
+// Each microbatch takes the place of another, in capture and replay.
 void rotate_all_microbatches(Schedule& schedule) {
   for (RankOrder& rank : schedule.ranks) {
     const std::int32_t by = *rc::gen::inRange<std::int32_t>(0, *schedule.microbatches);

@@ -172,7 +172,7 @@ TEST(Program, WhatAModelChunkHandsOnIsCollectedBehindTheNextOne) {
                                      "collect grad input of 1.1 at 1.1"}));
 }
 
-// Nothing but its own stream waits for what a rank has made.
+// Only its own stream waits for the work of a rank.
 TEST(Program, WhatIsHandedOnLastIsCollectedOnItsOwnStream) {
   const Launched launched(
       "ranks 2\nmicrobatches 1\nrank 0: F1.0 F2.0 B2.0 B1.0\nrank 1: F1.0 F2.0 B2.0 B1.0\n",

@@ -3,6 +3,7 @@
 // sees.
 
 #include "tests/run/labelled_engine.h"
+#include "tests/run/launched_words.h"
 #include "tests/run/published.h"
 #include "tests/run/running.h"
 
@@ -160,10 +161,7 @@ TEST(AttentionRuns, NoRowIsLeftOutBesideAnAttention) {
 
 std::string word_of(const Call& call) {
   if (const auto* product = std::get_if<GroupedProduct>(&call)) {
-    const char* kind = product->kind == GroupedProduct::Kind::Forward         ? "y"
-                       : product->kind == GroupedProduct::Kind::InputGradient ? "dx"
-                                                                              : "dw";
-    return fmt::format("{}({}x{})", kind, product->out, product->in);
+    return fmt::format("{}({}x{})", kind_word(*product), product->out, product->in);
   }
   if (std::holds_alternative<Attention>(call)) return "attend";
   if (std::holds_alternative<AttentionQueryGradient>(call)) return "dq";
@@ -173,22 +171,8 @@ std::string word_of(const Call& call) {
 
 // The products and attentions of each graph, in the order of capture.
 std::vector<std::string> launched(const char* order, const Module& module) {
-  std::vector<std::string> graphs;
-  LabelledEngine engine(test_engine());
-  RunOptions options{.replays = 1};
-  options.inspect = [&](const Inspection& at) {
-    graphs.clear();
-    for (const Stepper::Captured& captured : at.graphs) {
-      std::string words;
-      for (const CapturedLaunch& launch : engine.launches(captured.graph)) {
-        const std::string word = word_of(launch.call);
-        if (!word.empty()) words += (words.empty() ? "" : " ") + word;
-      }
-      graphs.push_back(std::move(words));
-    }
-  };
-  expect_equal_and_bounded(report_on(engine, verified(typed(order), every_layer(module)), options));
-  return graphs;
+  return launched_words(verified(typed(order), every_layer(module)), word_of,
+                        [](const RunReport& report) { expect_equal_and_bounded(report); });
 }
 
 // 4 heads and 2 kv heads of 5 columns: 40 columns of qkv, 20 of what the second product reads.

@@ -4,6 +4,7 @@
 
 #include "run/modules/module.h"
 #include "tests/run/labelled_engine.h"
+#include "tests/run/launched_words.h"
 #include "tests/run/published.h"
 #include "tests/run/running.h"
 
@@ -180,10 +181,7 @@ TEST(LayerRuns, KeepWhatTheirHalvesKeepAndWhatLiesBetween) {
 
 std::string layer_word(const Call& call) {
   if (const auto* product = std::get_if<GroupedProduct>(&call)) {
-    const char* kind = product->kind == GroupedProduct::Kind::Forward         ? "y"
-                       : product->kind == GroupedProduct::Kind::InputGradient ? "dx"
-                                                                              : "dw";
-    return fmt::format("{}({}x{})", kind, product->out, product->in);
+    return fmt::format("{}({}x{})", kind_word(*product), product->out, product->in);
   }
   if (std::holds_alternative<Attention>(call)) return "attend";
   if (std::holds_alternative<AttentionQueryGradient>(call)) return "dq";
@@ -199,22 +197,8 @@ std::string layer_word(const Call& call) {
 }
 
 std::vector<std::string> layer_launches(const char* order, const Module& module) {
-  std::vector<std::string> graphs;
-  LabelledEngine engine(test_engine());
-  RunOptions options{.replays = 1};
-  options.inspect = [&](const Inspection& at) {
-    graphs.clear();
-    for (const Stepper::Captured& captured : at.graphs) {
-      std::string words;
-      for (const CapturedLaunch& launch : engine.launches(captured.graph)) {
-        const std::string word = layer_word(launch.call);
-        if (!word.empty()) words += (words.empty() ? "" : " ") + word;
-      }
-      graphs.push_back(std::move(words));
-    }
-  };
-  expect_layer_right(report_on(engine, verified(typed(order), every_layer(module)), options));
-  return graphs;
+  return launched_words(verified(typed(order), every_layer(module)), layer_word,
+                        [](const RunReport& report) { expect_layer_right(report); });
 }
 
 using LayerWords = std::vector<std::string>;

@@ -160,7 +160,7 @@ CheckOptions kept_by_te(ModuleKind kind, Recipe recipe, WeightCache cache) {
   return every_layer(module, PlanKind::Te);
 }
 
-// What forward makes wrong shows in the weight gradient of the layer behind.
+// A mistake of forward shows in the weight gradient of the layer behind.
 Input step_of(const std::string& order) {
   return typed("capo 1\nranks 1\nlayers 2\nmicrobatches 2\nrank 0: " + order + "\n");
 }

@@ -3,6 +3,7 @@
 // and wrong kernels, which float64 sees.
 
 #include "tests/run/labelled_engine.h"
+#include "tests/run/launched_words.h"
 #include "tests/run/published.h"
 #include "tests/run/running.h"
 
@@ -158,10 +159,8 @@ TEST(RoutedRuns, SizesFollowFromTheDataOfEachReplay) {
 
 std::string routed_word(const Call& call) {
   if (const auto* product = std::get_if<GroupedProduct>(&call)) {
-    const char* kind = product->kind == GroupedProduct::Kind::Forward         ? "y"
-                       : product->kind == GroupedProduct::Kind::InputGradient ? "dx"
-                                                                              : "dw";
-    return fmt::format("{}({}x{}, {} rows)", kind, product->out, product->in, product->rows.count);
+    return fmt::format("{}({}x{}, {} rows)", kind_word(*product), product->out, product->in,
+                       product->rows.count);
   }
   if (std::holds_alternative<Route>(call)) return "route";
   if (std::holds_alternative<SortRoutes>(call)) return "sort";
@@ -172,22 +171,8 @@ std::string routed_word(const Call& call) {
 }
 
 std::vector<std::string> routed_launches(const char* order, const Module& module) {
-  std::vector<std::string> graphs;
-  LabelledEngine engine(test_engine());
-  RunOptions options{.replays = 1};
-  options.inspect = [&](const Inspection& at) {
-    graphs.clear();
-    for (const Stepper::Captured& captured : at.graphs) {
-      std::string words;
-      for (const CapturedLaunch& launch : engine.launches(captured.graph)) {
-        const std::string word = routed_word(launch.call);
-        if (!word.empty()) words += (words.empty() ? "" : " ") + word;
-      }
-      graphs.push_back(std::move(words));
-    }
-  };
-  expect_routed_right(report_on(engine, verified(typed(order), every_layer(module)), options));
-  return graphs;
+  return launched_words(verified(typed(order), every_layer(module)), routed_word,
+                        [](const RunReport& report) { expect_routed_right(report); });
 }
 
 // 12 tokens choose 2 of 4 groups: 24 rows of experts, of 8 columns, twice 6 between.
