@@ -256,4 +256,12 @@ std::string words_for(const Bound& bound) {
   return "the work of " + rank + ", and what must come before it";
 }
 
+double gap_of(double value, double bound) {
+  return bound > 0 ? std::max(0.0, value / bound - 1) : 0;
+}
+
+const Bound& bound_of(const LowerBounds& bounds, Objective objective) {
+  return objective == Objective::Makespan ? bounds.makespan : bounds.span;
+}
+
 }  // namespace capo::optimise

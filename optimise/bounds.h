@@ -37,6 +37,11 @@ struct LowerBounds {
   Bound span;
 };
 
+[[nodiscard]] const Bound& bound_of(const LowerBounds& bounds, Objective objective);
+
+/// The share of a bound by which orders exceed it; 0 if there is no bound.
+[[nodiscard]] double gap_of(double value, double bound);
+
 /// States that narrowing looks at for each objective, at most: about a second.
 constexpr std::uint64_t kStatesOfBounds = 80'000'000;
 

@@ -6,11 +6,11 @@
 #include "core/cures/cures.h"
 #include "core/frameworks/te/contract.h"
 #include "core/minimise/minimise.h"
+#include "core/model/environment.h"
 #include "core/model/model.h"
 #include "core/order/declare.h"
 #include "core/profiles/consult.h"
 #include "core/project/project_file.h"
-#include "core/rules/amax_group.h"
 #include "core/rules/context.h"
 #include "core/rules/rule.h"
 

@@ -5,6 +5,7 @@
 #include "core/frameworks/te/version.h"
 #include "core/text/model_reader.h"
 #include "core/text/number.h"
+#include "core/text/stated_transfers.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -64,7 +64,7 @@ WiredStep::WiredStep(Input of, CheckOptions declared)
   CheckResult result = check(context);
   if (!result.orders_clean || context.wirings().empty()) refuse(input, std::move(result), "graph");
   const Wiring& wiring = *context.wirings().back();
-  const TaskGraph& graph = judged_graph(wiring);
+  const TaskGraph& graph = wiring.judged();
   const Lowered& lowered = wiring.lowered_for(graph);
   for (const Task& task : graph.tasks) {
     rank.push_back(static_cast<std::int32_t>(task.rank));

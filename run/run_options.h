@@ -11,7 +11,7 @@
 #include "run/execute/loaded_step.h"
 #include "run/execute/transport.h"
 #include "run/processes/between_processes.h"
-#include "run/setup/values.h"
+#include "run/setup/group_sizes.h"
 
 #include <cstdint>
 #include <functional>

@@ -164,7 +164,7 @@ Result<std::string, RaisedByTorch> lower_safely(const torch::Rows& rows, ForTorc
 
 void warn_if_rejected(const Input& lowered, const CheckOptions& options) {
   const CheckResult result = check(lowered, options);
-  const Diagnostic* first = first_finding(result.diagnostics);
+  const Diagnostic* first = result.diagnostics.foremost();
   if (result.verdict != Verdict::Rejected || first == nullptr) return;
   print_stderr(
       fmt::format("warning: capo rejects the lowered table, {}: {}; `capo check` tells more\n",

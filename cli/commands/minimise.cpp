@@ -13,6 +13,7 @@
 #include "core/base/plural.h"
 #include "core/convert/written.h"
 #include "core/cures/cures.h"
+#include "core/frameworks/te/to_te_list.h"
 #include "core/input/load.h"
 #include "core/report/report.h"
 #include "core/rules/check.h"
@@ -97,8 +98,8 @@ std::size_t entries_left(const Schedule& schedule) {
 std::string kept_mistake(const Minimised& least) {
   if (!least.mistake) return "";
   const Entry& entry = least.schedule.ranks.front().order[least.mistake->position];
-  return fmt::format("; {} at index {} is written for {}", shown(list_token(entry.action())),
-                     least.mistake->position, shown(list_token(least.mistake->meant)));
+  return fmt::format("; {} at index {} is written for {}", shown(te_token(entry.action())),
+                     least.mistake->position, shown(te_token(least.mistake->meant)));
 }
 
 std::string summary(const Schedule& before, const Minimised& least, std::string_view rule) {

@@ -198,11 +198,11 @@ class Telling {
     if (now < next_) return;
     next_ = now + 1;
     const double value = optimise::value_of(found.figures, objective_);
-    const double bound = bound_of(bounds_, objective_).value;
+    const double bound = optimise::bound_of(bounds_, objective_).value;
     const std::string how =
         optimise::reaches(value, bound)
             ? "the best possible"
-            : percent(gap_of(value, bound)) + " above the best possible at most";
+            : percent(optimise::gap_of(value, bound)) + " above the best possible at most";
     print_stderr(fmt::format("capo: {:.1f} s: {} {}, {}\n", now,
                              objective_ == Objective::Makespan ? "makespan" : "span", figure(value),
                              how));
@@ -242,7 +242,7 @@ std::optional<Error> write_bound(const Problem& problem, const Optimised& of,
                                  const std::string& file) {
   const optimise::Certificate certificate =
       certificate_of(problem, of.objective, of.bounds, of.found.orders, of.found.figures);
-  const double bound = bound_of(of.bounds, of.objective).value;
+  const double bound = optimise::bound_of(of.bounds, of.objective).value;
   if (certificate.shown < bound * (1 - 1e-9)) {
     print_stderr(fmt::format("note: {} shows at least {}, and the bound is {}\n", shown(file),
                              figure(certificate.shown), figure(bound)));
@@ -354,10 +354,10 @@ int optimise_request(const OptimiseRequest& request) {
   const auto stopped = [&] { return was_interrupted || seconds_since(began) > most_seconds; };
   const auto better_bound = [&] {
     bounds = lower_bounds(*problem, states_for(most_seconds), stopped);
-    return bound_of(bounds, request.objective).value;
+    return optimise::bound_of(bounds, request.objective).value;
   };
   const optimise::SearchOptions how{.objective = request.objective,
-                                    .bound = bound_of(bounds, request.objective).value,
+                                    .bound = optimise::bound_of(bounds, request.objective).value,
                                     .better_bound = better_bound,
                                     .seed = request.seed,
                                     .moves = request.moves,
@@ -376,7 +376,7 @@ int optimise_request(const OptimiseRequest& request) {
   if (!published) publish();
   const Found& found = (*made)->found;
   const double value = value_of(found.figures, request.objective);
-  const Bound& bound = bound_of(bounds, request.objective);
+  const Bound& bound = optimise::bound_of(bounds, request.objective);
   const Optimised optimised{.schedule = (*made)->schedule,
                             .found = found,
                             .bounds = bounds,
@@ -386,7 +386,7 @@ int optimise_request(const OptimiseRequest& request) {
                             .in_microseconds = options.costs.in_microseconds,
                             .seed = request.seed,
                             .seconds = seconds_since(began),
-                            .gap = gap_of(value, bound.value),
+                            .gap = optimise::gap_of(value, bound.value),
                             .proved = optimise::reaches(value, bound.value)};
   if (!request.bound_out.empty()) {
     if (const auto failed = write_bound(*problem, optimised, request.bound_out)) {

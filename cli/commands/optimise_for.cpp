@@ -1,9 +1,9 @@
 // Orders for whoever runs them, `capo optimise --for`: only such as the recipient takes and runs
 // right.
 //
-//   te      a list a rank, whose weight gradients stand directly behind their backwards: with its
-//           reuse of memory TransformerEngine overwrites at the next backward, or at a forward,
-//           what a later weight gradient reads (B01, B02)
+//   te      a list a rank, whose weight gradients stand directly behind their backwards: its reuse
+//           of memory overwrites at the next backward, or at a forward, what a later weight
+//           gradient reads (B01, B02)
 //   torch   PyTorch's table of one pipeline
 //   mcore   Megatron-LM runs orders of its own alone: the best of those for the counts, by the size
 //           of the group of microbatches
@@ -16,8 +16,6 @@
 #include "core/base/index.h"
 #include "core/frameworks/megatron/orders.h"
 #include "core/order/declare.h"
-#include "core/profiles/consult.h"
-#include "core/rules/check.h"
 #include "core/timeline/table.h"
 
 #include <fmt/format.h>
@@ -31,25 +29,6 @@ namespace {
 
 using optimise::Half;
 using optimise::Series;
-
-std::optional<std::string> reason_of(const Opinion& opinion) {
-  if (opinion.accepts.value_or(false)) return std::nullopt;
-  return fmt::format("{} {}: {}", opinion.framework, opinion.version, opinion.reason);
-}
-
-// The first finding about memory that TransformerEngine reuses.
-std::optional<std::string> hazard_in(const Input& input) {
-  CheckOptions options;
-  options.plan.kind = PlanKind::Te;
-  const CheckResult result = check(input, options);
-  for (const Diagnostic& finding : result.diagnostics.kept()) {
-    if (finding.rule == "B01" || finding.rule == "B02") {
-      return fmt::format("TransformerEngine's reuse of memory breaks it: {} [{}]", finding.message,
-                         finding.rule);
-    }
-  }
-  return std::nullopt;
-}
 
 /// Megatron's configurations of a problem: by the size of the group, where there are virtual
 /// stages.
@@ -130,22 +109,6 @@ optimise::Orders with_weights_behind(const optimise::Orders& orders) {
     }
   }
   return behind;
-}
-
-std::optional<std::string> refused_by(Recipient recipient, const Schedule& schedule) {
-  const Input input{.form = Form::OrderFile, .schedule = schedule};
-  switch (recipient) {
-    case Recipient::Anybody:
-      return std::nullopt;
-    case Recipient::Torch:
-      return reason_of(consult_torch(input));
-    case Recipient::Mcore:
-      return reason_of(consult_mcore(input, {}));
-    case Recipient::Te:
-      break;
-  }
-  auto why = reason_of(consult_te(input, {}));
-  return why ? why : hazard_in(input);
 }
 
 Result<ForRecipient, std::string> best_of_megatron(const optimise::Problem& problem,

@@ -42,7 +42,7 @@ std::string report_json(const Optimised& of) {
   json["seconds"] = of.seconds;
   json["proved"] = of.proved;
   json["objective"] = word_of(of.objective);
-  json["rests_on"] = optimise::words_for(bound_of(of.bounds, of.objective));
+  json["rests_on"] = optimise::words_for(optimise::bound_of(of.bounds, of.objective));
   json["from"] = of.found.from;
   json["seed"] = of.seed;
   json["moves"] = of.found.moves;
@@ -52,7 +52,7 @@ std::string report_json(const Optimised& of) {
 }
 
 std::string line_of(const char* name, double value, const Bound& bound) {
-  const double above = gap_of(value, bound.value);
+  const double above = optimise::gap_of(value, bound.value);
   const std::string how = optimise::reaches(value, bound.value)
                               ? "the best possible"
                               : fmt::format("at most {} above the best possible", percent(above));
@@ -114,14 +114,6 @@ const Words<OptimiseFormat>& optimise_formats() {
       {"order", OptimiseFormat::Order},   {"csv", OptimiseFormat::Csv},
       {"tokens", OptimiseFormat::Tokens}, {"te", OptimiseFormat::Te}};
   return words;
-}
-
-double gap_of(double value, double bound) {
-  return bound > 0 ? std::max(0.0, value / bound - 1) : 0;
-}
-
-const Bound& bound_of(const optimise::LowerBounds& bounds, Objective objective) {
-  return objective == Objective::Makespan ? bounds.makespan : bounds.span;
 }
 
 int print(const Optimised& of, OptimiseFormat format, const std::string& output) {

@@ -6,6 +6,7 @@
 #include "cli/options/choice.h"
 #include "core/base/result.h"
 #include "core/order/schedule.h"
+#include "core/profiles/consult.h"
 #include "core/text/limits.h"
 #include "optimise/bounds.h"
 #include "optimise/search.h"
@@ -52,13 +53,6 @@ struct Optimised {
   bool proved = false;
 };
 
-[[nodiscard]] double gap_of(double value, double bound);
-[[nodiscard]] const Bound& bound_of(const optimise::LowerBounds& bounds,
-                                    optimise::Objective objective);
-
-/// Whom an order is for.
-enum class Recipient { Anybody, Te, Torch, Mcore };
-
 /// Says why the recipient runs no order of this frame; nullopt if it runs some.
 [[nodiscard]] std::optional<std::string> why_not_for(Recipient recipient,
                                                      const optimise::Frame& frame);
@@ -67,9 +61,6 @@ enum class Recipient { Anybody, Te, Torch, Mcore };
 /// orders of the problem that it was made of.
 [[nodiscard]] optimise::Problem with_weights_behind(optimise::Problem problem);
 [[nodiscard]] optimise::Orders with_weights_behind(const optimise::Orders& orders);
-
-/// Says why the recipient refuses an order or runs it wrong; nullopt if it does neither.
-[[nodiscard]] std::optional<std::string> refused_by(Recipient recipient, const Schedule& schedule);
 
 /// An order that a recipient makes by itself.
 struct ForRecipient {

@@ -5,12 +5,13 @@
 #include "core/base/nearest.h"
 #include "core/graph/lowered.h"
 #include "core/model/derive.h"
+#include "core/model/environment.h"
 #include "core/model/model.h"
 #include "core/model/ready_models.h"
 #include "core/order/declare.h"
-#include "core/rules/amax_group.h"
 #include "core/text/model_reader.h"
 #include "core/text/scan.h"
+#include "core/text/stated_transfers.h"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -282,12 +283,6 @@ std::optional<Misfit> EnvironmentOptions::useless_flag(const Schedule& schedule)
   return Misfit{flag,
                 "the chunks are not wired to each other, so nobody communicates; --topology "
                 "wires them"};
-}
-
-bool declares_exchanges(const Model& declared) {
-  return std::any_of(declared.groups.begin(), declared.groups.end(), [](const auto& group) {
-    return std::any_of(group.actions.begin(), group.actions.end(), is_exchange);
-  });
 }
 
 void refuse_contradiction(const char* flag, OnConflict on_conflict) {

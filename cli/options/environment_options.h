@@ -11,6 +11,7 @@
 #include "core/model/plan_options.h"
 #include "core/order/schedule.h"
 #include "core/text/limits.h"
+#include "core/text/stated_transfers.h"
 
 #include <cstdint>
 #include <optional>
@@ -112,9 +113,6 @@ struct PlanFlags {
   /// A rank without chunks fits everything.
   [[nodiscard]] std::optional<Misfit> misfit(const Schedule& schedule, const Model& declared) const;
 };
-
-/// Whether a group of ranks dispatches or combines tokens.
-[[nodiscard]] bool declares_exchanges(const Model& declared);
 
 /// Throws CLI::ValidationError, since a flag says otherwise than the model file, unless flags win.
 void refuse_contradiction(const char* flag, OnConflict on_conflict);

@@ -1,6 +1,7 @@
 #include "cli/options/help_page.h"
 
 #include "cli/options/terminal.h"
+#include "core/base/plural.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -37,8 +38,19 @@ std::vector<std::string> names_of(const std::set<CLI::Option*>& options) {
   return names;
 }
 
+// Lines of at most `width` characters, each behind `indent` blanks.
+std::string indented(std::string_view text, std::size_t indent, std::size_t width) {
+  if (text.empty()) return "";
+  const std::string margin(indent, ' ');
+  std::string out;
+  for (const std::string& line : wrapped(text, width - std::min(indent, width))) {
+    out += margin + line + "\n";
+  }
+  return out;
+}
+
 std::string paragraph(const std::string& heading, const std::string& description) {
-  const std::string text = wrapped(description, kColumn, terminal_width());
+  const std::string text = indented(description, kColumn, terminal_width());
   const std::string first = "  " + heading;
   if (first.size() + 2 > kColumn) return first + "\n" + text;
   return first + text.substr(std::min(first.size(), text.size()));
@@ -69,7 +81,7 @@ std::string footer_of(const CLI::App& app) {
   for (std::size_t begin = 0; begin < footer.size();) {
     const std::size_t end = std::min(footer.find('\n', begin), footer.size());
     const std::string line = footer.substr(begin, end - begin);
-    text += line.starts_with("Example") ? line + "\n" : wrapped(line, 0, terminal_width());
+    text += line.starts_with("Example") ? line + "\n" : indented(line, 0, terminal_width());
     begin = end + 1;
   }
   return text;
@@ -84,7 +96,7 @@ class HelpPage : public CLI::Formatter {
     for (const CLI::App* below : app->get_subcommands([](const CLI::App*) { return true; })) {
       commands += paragraph(below->get_name(), below->get_description());
     }
-    std::string page = wrapped(app->get_description(), 0, terminal_width()) + "\n" +
+    std::string page = indented(app->get_description(), 0, terminal_width()) + "\n" +
                        usage_of(*app, name, !commands.empty());
     page += section(*app, "Positionals",
                     [](const CLI::Option& option) { return option.get_positional(); });
@@ -128,26 +140,6 @@ std::string description_of(const CLI::Option& option) {
     text += fmt::format("; not with {}", fmt::join(names_of(option.get_excludes()), ", "));
   }
   return text;
-}
-
-std::string wrapped(std::string_view text, std::size_t indent, std::size_t width) {
-  const std::string margin(indent, ' ');
-  std::string out;
-  std::string line;
-  const auto end_line = [&] {
-    out += margin + line + "\n";
-    line.clear();
-  };
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find(' ', begin), text.size());
-    const std::string_view word = text.substr(begin, end - begin);
-    begin = end + 1;
-    if (!line.empty() && indent + line.size() + 1 + word.size() > width) end_line();
-    if (!line.empty()) line += ' ';
-    line += word;
-  }
-  if (!line.empty()) end_line();
-  return out;
 }
 
 std::shared_ptr<CLI::FormatterBase> help_pages() {

@@ -29,10 +29,6 @@ namespace capo::cli {
 /// The purpose of an option, its other names, and the options that it needs or cannot stand with.
 [[nodiscard]] std::string description_of(const CLI::Option& option);
 
-/// Breaks a text at blanks into lines of at most `width` characters, each behind `indent` blanks. A
-/// word that is longer stays whole.
-[[nodiscard]] std::string wrapped(std::string_view text, std::size_t indent, std::size_t width);
-
 /// Makes a program print such pages, and the commands that are added to it afterwards.
 [[nodiscard]] std::shared_ptr<CLI::FormatterBase> help_pages();
 

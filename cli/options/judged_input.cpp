@@ -115,13 +115,6 @@ void FuseFlag::refuse_unmeant(const InputRequest& request, const Schedule& sched
   if (replays) refuse_with("is for orders that are replayed as they are captured");
 }
 
-CheckOptions check_options_of(const Model& model) {
-  return {.environment = model.environment,
-          .groups = model.groups,
-          .modules = model.modules,
-          .plan = model.plan};
-}
-
 CheckOptions JudgedInput::check_options() const {
   return check_options_of(model);
 }

@@ -64,9 +64,6 @@ struct JudgedInput {
   [[nodiscard]] CheckOptions check_options() const;
 };
 
-/// A check under all that the model declares.
-[[nodiscard]] CheckOptions check_options_of(const Model& model);
-
 /// Throws CLI::ValidationError if flags contradict the input, the model file or each other.
 [[nodiscard]] Result<JudgedInput, CommandError> judged_input(const InputRequest& request);
 

@@ -1,14 +1,17 @@
-// Numbers with their nouns, and lists of words: "1 chunk", "2 entries", "te, mcore and torch".
+// Numbers with their nouns, lists of words, and words on lines: "1 chunk", "2 entries", "te, mcore
+// and torch".
 //
 // The plural is the noun with an s unless the caller gives it: English rules are not guessed.
 // Tested by plural_test.cpp.
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace capo {
 
@@ -20,7 +23,13 @@ namespace capo {
 [[nodiscard]] std::string counted(std::int64_t number, std::string_view noun,
                                   std::string_view many = {});
 
+/// The numbers of `count` things that are counted from 0: "0 to 3", "only 0".
+[[nodiscard]] std::string numbered(std::int64_t count);
+
 /// Two words or more as a sentence lists them: "text, json and sarif".
 [[nodiscard]] std::string listed(std::span<const std::string_view> words);
+
+/// Lines of whole words, one at least, none longer than `most` bytes unless a word is.
+[[nodiscard]] std::vector<std::string> wrapped(std::string_view text, std::size_t most);
 
 }  // namespace capo

@@ -1,8 +1,10 @@
 #include "core/cures/cures.h"
 
 #include "core/base/index.h"
+#include "core/frameworks/te/to_te_list.h"
 #include "core/rules/check.h"
 #include "core/rules/words.h"
+#include "core/text/action_token.h"
 
 #include <fmt/format.h>
 
@@ -131,7 +133,7 @@ Slip slip_at(const CheckResult& result, const Diagnostic& first, const Input& in
                .edits = {{.span = entry.span(), .replacement = meant}}},
       .witness = {.tasks = {{.index = position,
                              .text = std::string(written),
-                             .action = words::action_name(entry.action())}}}};
+                             .action = action_name(entry.action())}}}};
   const std::size_t errors = result.diagnostics.errors();
   finding.notes.push_back(
       {.text = fmt::format("as it stands, {}{}", first.message,
@@ -141,25 +143,6 @@ Slip slip_at(const CheckResult& result, const Diagnostic& first, const Input& in
 }
 
 }  // namespace
-
-std::string list_token(const Action& action) {
-  switch (action.kind) {
-    case Kind::Forward:
-      return fmt::format("{}", static_cast<std::int32_t>(action.chunk));
-    case Kind::BackwardWeight:
-      return fmt::format("-{}.5", static_cast<std::int32_t>(action.chunk));
-    default:
-      return fmt::format("-{}", static_cast<std::int32_t>(action.chunk));
-  }
-}
-
-std::string edited(const std::string& text, std::vector<Edit> edits) {
-  std::sort(edits.begin(), edits.end(),
-            [](const Edit& a, const Edit& b) { return a.span.offset > b.span.offset; });
-  std::string out = text;
-  for (const Edit& edit : edits) out.replace(edit.span.offset, edit.span.length, edit.replacement);
-  return out;
-}
 
 void keep_cures_that_work(CheckResult& result, const Input& input, const JudgeText& judge,
                           const CureOptions& options) {
@@ -183,11 +166,11 @@ std::optional<Slip> find_slip(const CheckResult& result, const Input& input, con
   const bool list =
       input.form == Form::TeList && input.schedule.ranks.size() == 1 && input.odd_entries.empty();
   if (!list || result.verdict != Verdict::Rejected) return std::nullopt;
-  const Diagnostic* first = first_finding(result.diagnostics);
+  const Diagnostic* first = result.diagnostics.foremost();
   const auto imbalance = imbalance_of(input);
   if (first == nullptr || first->labels.empty() || !imbalance) return std::nullopt;
   const RankOrder& rank = input.schedule.ranks.front();
-  const std::string meant = list_token(imbalance->lacking);
+  const std::string meant = te_token(imbalance->lacking);
   std::uint64_t judged = 0;
   std::optional<Slip> slip;
   for (const std::size_t at :

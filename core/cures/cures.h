@@ -40,15 +40,9 @@ struct CureOptions {
   std::uint64_t budget = 4'000'000;
 };
 
-/// The text with the edits made; they do not overlap.
-[[nodiscard]] std::string edited(const std::string& text, std::vector<Edit> edits);
-
 /// Takes each help away whose edits do not cure their finding, or that nobody had the time to try.
 void keep_cures_that_work(CheckResult& result, const Input& input, const JudgeText& judge,
                           const CureOptions& options = {});
-
-/// The entry of a TE list that stands for an action: `2`, `-2`, `-2.5`.
-[[nodiscard]] std::string list_token(const Action& action);
 
 /// An entry that was written for another.
 struct Slip {

@@ -97,4 +97,16 @@ struct Diagnostic {
   friend bool operator==(const Diagnostic&, const Diagnostic&) = default;
 };
 
+/// "buffers": the family's name in JSON and on the page of rules.
+[[nodiscard]] std::string_view name_of(Family family);
+/// "error", "warning".
+[[nodiscard]] constexpr std::string_view name_of(Severity severity) {
+  return severity == Severity::Error ? "error" : "warning";
+}
+/// "wait-cycle".
+[[nodiscard]] std::string_view name_of(WitnessKind kind);
+
+/// The text with the edits made; they do not overlap.
+[[nodiscard]] std::string edited(std::string text, std::vector<Edit> edits);
+
 }  // namespace capo

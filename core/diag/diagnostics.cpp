@@ -103,4 +103,12 @@ void Diagnostics::clear() {
   first_.reset();
 }
 
+const Diagnostic* Diagnostics::foremost() const {
+  const auto error = std::find_if(kept_.begin(), kept_.end(), [](const Diagnostic& finding) {
+    return finding.severity == Severity::Error;
+  });
+  if (error != kept_.end()) return &*error;
+  return kept_.empty() ? nullptr : &kept_.front();
+}
+
 }  // namespace capo

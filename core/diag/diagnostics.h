@@ -90,6 +90,9 @@ class Diagnostics {
   [[nodiscard]] const std::optional<FirstError>& first_error() const { return first_; }
 
   [[nodiscard]] const std::vector<Diagnostic>& kept() const { return kept_; }
+  /// The finding that stands for all: of sorted findings the first error, or the first warning if
+  /// there is no error; null if none is kept.
+  [[nodiscard]] const Diagnostic* foremost() const;
   [[nodiscard]] bool empty() const { return errors_ + warnings_ == 0; }
   [[nodiscard]] std::size_t errors() const { return errors_; }
   [[nodiscard]] std::size_t warnings() const { return warnings_; }

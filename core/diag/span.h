@@ -16,6 +16,12 @@ struct Span {
   friend auto operator<=>(const Span&, const Span&) = default;
 };
 
+/// The span of bytes [begin, end).
+[[nodiscard]] constexpr Span span_of(std::size_t begin, std::size_t end) {
+  return {.offset = static_cast<std::uint32_t>(begin),
+          .length = static_cast<std::uint32_t>(end - begin)};
+}
+
 /// A place in the input at which something stands. The index counts as messages do, from 0: entries
 /// of a list or an order, cells of a table.
 struct Place {

@@ -1,5 +1,6 @@
 #include "core/draw/draw.h"
 
+#include "core/base/plural.h"
 #include "core/draw/drawing.h"
 #include "core/draw/picture_of.h"
 
@@ -9,7 +10,9 @@
 #include "core/rules/rule.h"
 #include "core/rules/wiring.h"
 #include "core/rules/words.h"
+#include "core/text/action_token.h"
 #include "core/text/printable.h"
+#include "core/text/stated_transfers.h"
 #include "core/timeline/svg_page.h"
 
 #include <fmt/format.h>
@@ -75,7 +78,7 @@ std::vector<TaskId> tasks_of(const Context& context, const Wiring& wiring, const
     const Step& step = step_of(lowered, graph.tasks[id]);
     if (words::index_of(order, step.entry) != entry.index) continue;
     const Action action{.kind = step.kind, .chunk = step.chunk, .microbatch = step.microbatch};
-    if (words::action_name(action) == entry.action) tasks.push_back(id);
+    if (action_name(action) == entry.action) tasks.push_back(id);
   }
   return tasks;
 }
@@ -205,21 +208,15 @@ Drawing drawing_of_entries(const Input& input, const Report& report) {
 
 }  // namespace
 
-const TaskGraph& judged_graph(const Wiring& wiring) {
-  const bool routed =
-      !wiring.by_megatron() || (wiring.megatron_placement() && wiring.megatron().faults.empty());
-  return wiring.executable() && routed ? wiring.transfers().graph : wiring.direct();
-}
-
 Result<std::string> draw(const Input& input, const CheckOptions& options, const DotOptions& dot) {
   const Context context(input, options);
   const CheckResult result = check(context);
   if (!result.orders_clean || context.wirings().empty()) {
     return to_dot(drawing_of_entries(input, report_of(input, result, {})), dot);
   }
-  const Diagnostic* finding = first_finding(result.diagnostics);
+  const Diagnostic* finding = result.diagnostics.foremost();
   const Wiring& wiring = wiring_of(context, finding);
-  const TaskGraph& graph = judged_graph(wiring);
+  const TaskGraph& graph = wiring.judged();
   const Marks marks = finding == nullptr ? Marks{} : marks_of(context, wiring, graph, *finding);
   return to_dot(graph, wiring.lowered_for(graph), marks, title_of(result, context, wiring), dot);
 }

@@ -76,10 +76,6 @@ struct Marks {
 
 [[nodiscard]] Result<std::string> to_dot(const Drawing& drawing, const DotOptions& options);
 
-/// The graph that the verdict about a wiring is about: with transfers if ranks communicate, and
-/// without them if Megatron's runtime stops.
-[[nodiscard]] const TaskGraph& judged_graph(const Wiring& wiring);
-
 /// DOT, or an Error of kind Limit if it would be too large.
 [[nodiscard]] Result<std::string> draw(const Input& input, const CheckOptions& options,
                                        const DotOptions& dot);

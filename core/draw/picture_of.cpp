@@ -119,7 +119,7 @@ class Places {
     for (; at != by_index_.end() && at->first == key; ++at) {
       const TimedTask& task = timeline_.tasks[at->second];
       const Action action{.kind = task.kind, .chunk = task.chunk, .microbatch = task.microbatch};
-      if (words::action_name(action) == entry.action) return at->second;
+      if (action_name(action) == entry.action) return at->second;
       if (found == kNoPosition) found = at->second;
     }
     return found;

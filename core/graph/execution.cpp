@@ -321,4 +321,20 @@ std::vector<WaitEdge> shortest_cycle(const TaskGraph& graph, const Execution& ex
   return CycleSearch(graph, execution, max_work).run();
 }
 
+TaskId first_stuck(const TaskGraph& graph, const Execution& execution) {
+  TaskId first = kNoTask;
+  for (TaskId task = 0; task < graph.tasks.size(); ++task) {
+    if (execution.ran[graph.end(task)]) continue;
+    if (!is_compute(graph.tasks[task].kind)) return task;
+    if (first == kNoTask) first = task;
+  }
+  return first;
+}
+
+std::vector<std::int32_t> ranks_of(const TaskGraph& graph, const std::vector<WaitEdge>& cycle) {
+  std::set<std::int32_t> ranks;
+  for (const WaitEdge& edge : cycle) ranks.insert(graph.tasks[edge.task].rank);
+  return {ranks.begin(), ranks.end()};
+}
+
 }  // namespace capo

@@ -27,6 +27,11 @@ struct Execution {
 
 [[nodiscard]] Execution execute(const TaskGraph& graph);
 
+/// The first task that never runs, rank by rank, of a graph that does not finish: the first
+/// transfer or collective if there is one, since computations wait for those. A finding about tasks
+/// that wait for each other stands there, wherever its cycle lies.
+[[nodiscard]] TaskId first_stuck(const TaskGraph& graph, const Execution& execution);
+
 /// A step of a cycle of waits.
 struct WaitEdge {
   TaskId task;
@@ -45,5 +50,9 @@ struct WaitEdge {
 [[nodiscard]] std::vector<WaitEdge> shortest_cycle(const TaskGraph& graph,
                                                    const Execution& execution,
                                                    std::uint64_t max_work = 10'000'000);
+
+/// The ranks of a cycle's tasks, ascending.
+[[nodiscard]] std::vector<std::int32_t> ranks_of(const TaskGraph& graph,
+                                                 const std::vector<WaitEdge>& cycle);
 
 }  // namespace capo

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 #include <cstddef>
 #include <limits>
 
@@ -59,31 +58,17 @@ std::uint64_t Environment::held() const {
   return static_cast<std::uint64_t>(*channel_bytes / *message_bytes);
 }
 
-std::string transfers_text(const Environment& environment) {
-  if (!environment.buffered()) return std::string(name_of(TransferMode::Rendezvous));
-  const std::string_view mode = name_of(TransferMode::Buffered);
-  return environment.channel_bytes ? fmt::format("{}:{}", mode, *environment.channel_bytes)
-                                   : std::string(mode);
-}
-
-std::optional<StatedTransfers> transfers_stated(std::string_view text) {
-  const std::size_t colon = text.find(':');
-  const auto mode = transfer_mode_named(text.substr(0, colon));
-  if (!mode || colon == std::string_view::npos) {
-    return mode ? std::optional(StatedTransfers{.mode = *mode}) : std::nullopt;
-  }
-  const std::string_view digits = text.substr(colon + 1);
-  std::int64_t bytes = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), bytes);
-  const bool whole = error == std::errc() && end == digits.data() + digits.size();
-  if (*mode != TransferMode::Buffered || !whole || bytes < 0) return std::nullopt;
-  return StatedTransfers{.mode = *mode, .channel_bytes = bytes};
-}
-
 Environment environment_of(const Schedule& schedule, const Environment& declared) {
   Environment environment = declared;
   if (!environment.p2p) environment.p2p = schedule.p2p;
   return environment;
+}
+
+std::optional<std::string> misfit_of_amax_group(const Environment& environment, std::size_t ranks) {
+  const std::vector<std::int32_t>& group = environment.amax_group;
+  if (group.empty() || RankId(group.back()).index() < ranks) return std::nullopt;
+  return fmt::format("`amax_group` has rank {}, but the input has ranks 0 to {}", group.back(),
+                     ranks - 1);
 }
 
 }  // namespace capo

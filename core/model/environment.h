@@ -109,6 +109,11 @@ struct Environment {
 /// called, if nothing is declared.
 [[nodiscard]] Environment environment_of(const Schedule& schedule, const Environment& declared);
 
+/// The reason why the members of `amax_group` are not of an input of so many ranks, one at least;
+/// nullopt if they are.
+[[nodiscard]] std::optional<std::string> misfit_of_amax_group(const Environment& environment,
+                                                              std::size_t ranks);
+
 /// "per-rank", "per-pair", "per-edge", "per-direction", "lazy-hybrid".
 [[nodiscard]] std::string_view name_of(Communicators communicators);
 /// "hopper", "blackwell".
@@ -120,16 +125,5 @@ struct Environment {
 
 [[nodiscard]] std::optional<Communicators> communicators_named(std::string_view word);
 [[nodiscard]] std::optional<TransferMode> transfer_mode_named(std::string_view word);
-
-/// "rendezvous", "buffered", "buffered:4194304".
-[[nodiscard]] std::string transfers_text(const Environment& environment);
-
-/// The mode and the bytes that the text of transfers_text() states.
-struct StatedTransfers {
-  TransferMode mode = TransferMode::Rendezvous;
-  std::optional<std::int64_t> channel_bytes;
-};
-/// nullopt: it is no such text.
-[[nodiscard]] std::optional<StatedTransfers> transfers_stated(std::string_view text);
 
 }  // namespace capo

@@ -71,4 +71,10 @@ std::optional<std::string> misfit_of_groups(const std::vector<CollectiveGroup>& 
   return std::nullopt;
 }
 
+bool declares_exchanges(const Model& declared) {
+  return std::any_of(declared.groups.begin(), declared.groups.end(), [](const auto& group) {
+    return std::any_of(group.actions.begin(), group.actions.end(), is_exchange);
+  });
+}
+
 }  // namespace capo

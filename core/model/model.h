@@ -226,4 +226,7 @@ struct Model {
   friend bool operator==(const Model&, const Model&) = default;
 };
 
+/// Whether a group of ranks dispatches or combines tokens.
+[[nodiscard]] bool declares_exchanges(const Model& declared);
+
 }  // namespace capo

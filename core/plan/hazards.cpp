@@ -188,4 +188,18 @@ void HazardFinder::receiving(const Receiving& receiving, const Clock& clock) {
         table_.bytes_received(receiving.rank, receiving.chunk, kind), event, clock);
 }
 
+std::string_view name_of(HazardKind kind) {
+  constexpr std::array<std::string_view, 4> kNames{"static-input", "grad-output", "pool",
+                                                   "p2p-window"};
+  return kNames[as_index(kind)];
+}
+
+HazardKind kind_of(const Hazard& hazard) {
+  const bool sent = hazard.window || is_send(hazard.reader.kind);
+  if (sent && hazard.victim.kind == BufferKind::GradInput) return HazardKind::P2pWindow;
+  if (hazard.victim.kind == BufferKind::StaticInput) return HazardKind::StaticInput;
+  if (hazard.victim.kind == BufferKind::GradOutput) return HazardKind::GradOutput;
+  return HazardKind::Pool;
+}
+
 }  // namespace capo

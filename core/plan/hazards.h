@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <string_view>
 #include <vector>
 
 namespace capo {
@@ -47,6 +48,15 @@ struct Hazard {
            a.window == b.window;
   }
 };
+
+/// The kind of memory, under the name that JSON and the user give it.
+enum class HazardKind : std::uint8_t { StaticInput, GradOutput, Pool, P2pWindow };
+
+/// "static-input", "grad-output", "pool", "p2p-window".
+[[nodiscard]] std::string_view name_of(HazardKind kind);
+
+/// The kind of the memory that a hazard is about.
+[[nodiscard]] HazardKind kind_of(const Hazard& hazard);
 
 /// Finds the hazards of one rank, and hears of no other.
 class HazardFinder final : public CourseVisitor {

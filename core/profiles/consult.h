@@ -4,18 +4,7 @@
 // rank by rank, and accepted if every list is. An order that their notation cannot say is not put
 // at all.
 //
-// captured() is the schedule that TE captures from a list, which need not be the one that the list
-// says: every entry belongs to the graph whose index TE gives it.
-//
-//   [1, 2, -1, -1]     the second -1 captures the backward of chunk 2
-//
-// TE never counts by chunk: an entry beyond a chunk's microbatches goes to the next chunk's graphs,
-// and a weight gradient to the latest backward of its chunk. So capo can tell which memory a replay
-// would overwrite even for a list that TE accepts and capo rejects. Every chunk has one layer. One
-// difference is left: at a surplus backward TE may have no input to free, and this schedule frees
-// that of the graph that it hits.
-//
-// Tested by consult_test.cpp and te_captured_test.cpp.
+// Tested by consult_test.cpp, te_captured_test.cpp and tests/cli/optimise_for_test.cpp.
 
 #pragma once
 
@@ -64,6 +53,14 @@ struct AskedProfile {
 [[nodiscard]] Opinion opinion_of(const AskedProfile& asked, const Input& input,
                                  ConsultOptions options);
 
+/// Whom an order is for.
+enum class Recipient { Anybody, Te, Torch, Mcore };
+
+/// Says why the recipient refuses an order, or takes it and runs it wrong; nullopt if it does
+/// neither. Te is asked under plan `te` as well, since it takes lists whose gradients its reuse of
+/// memory makes wrong (B01, B02).
+[[nodiscard]] std::optional<std::string> refused_by(Recipient recipient, const Schedule& schedule);
+
 /// The check. For a list that is unsound and that TE captures all the same under plan `te`, the
 /// result also says what its graphs would do to each other.
 [[nodiscard]] CheckResult check_planned(const Input& input, const CheckOptions& options);
@@ -71,10 +68,6 @@ struct AskedProfile {
 }  // namespace capo
 
 namespace capo::te {
-
-/// The input with each entry as TE captures it, its microbatches named; nullopt if TE, with its
-/// buffers reused, does not take the list.
-[[nodiscard]] std::optional<Input> captured(const Input& input);
 
 /// The result of plan `te` for a list that TE takes although its orders are not sound: it has the
 /// hazards of the graphs that TE captures. nullopt if another plan is asked for.

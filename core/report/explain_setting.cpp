@@ -2,6 +2,7 @@
 
 #include "core/base/assert.h"
 #include "core/base/plural.h"
+#include "core/text/stated_transfers.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -2,6 +2,7 @@
 
 #include "core/base/assert.h"
 #include "core/diag/lines.h"
+#include "core/text/stated_transfers.h"
 
 #include <nlohmann/json.hpp>
 

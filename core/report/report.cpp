@@ -1,7 +1,5 @@
 #include "core/report/report.h"
 
-#include "core/base/assert.h"
-
 #include <algorithm>
 
 namespace capo {
@@ -64,26 +62,6 @@ Report report_of(const Source& source, const Refusal& refusal) {
   report.source = &source;
   report.diagnostics.add(refusal.finding);
   return report;
-}
-
-std::string_view name_of(WitnessKind kind) {
-  switch (kind) {
-    case WitnessKind::Entries:
-      return "entries";
-    case WitnessKind::Path:
-      return "path";
-    case WitnessKind::WaitCycle:
-      return "wait-cycle";
-    case WitnessKind::Mismatch:
-      return "mismatch";
-    case WitnessKind::Replay:
-      return "replay";
-  }
-  CAPO_UNREACHABLE();
-}
-
-std::string_view name_of(Severity severity) {
-  return severity == Severity::Error ? "error" : "warning";
 }
 
 std::size_t suppressed_of(const Report& report, Severity severity) {

@@ -74,9 +74,6 @@ struct Report {
                                std::vector<Opinion> opinions);
 [[nodiscard]] Report report_of(const Source& source, const Refusal& refusal);
 
-[[nodiscard]] std::string_view name_of(WitnessKind kind);
-[[nodiscard]] std::string_view name_of(Severity severity);
-
 /// How many findings of that severity are suppressed.
 [[nodiscard]] std::size_t suppressed_of(const Report& report, Severity severity);
 

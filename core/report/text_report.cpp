@@ -5,6 +5,7 @@
 #include "core/report/patterns.h"
 #include "core/text/number.h"
 #include "core/text/printable.h"
+#include "core/text/stated_transfers.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

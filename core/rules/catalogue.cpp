@@ -1,4 +1,3 @@
-#include "core/base/assert.h"
 #include "core/rules/families.h"
 #include "core/rules/rule.h"
 #include "core/text/refusal.h"
@@ -65,34 +64,6 @@ const Rule* find_rule(std::string_view id_or_name) {
     return rule.id == id_or_name || rule.name == id_or_name;
   });
   return found == all.end() ? nullptr : &*found;
-}
-
-std::string_view name_of(Family family) {
-  switch (family) {
-    case Family::Input:
-      return "input";
-    case Family::Shape:
-      return "shape";
-    case Family::Dependencies:
-      return "dependencies";
-    case Family::Placement:
-      return "placement";
-    case Family::Routing:
-      return "routing";
-    case Family::Transfers:
-      return "transfers";
-    case Family::Buffers:
-      return "buffers";
-    case Family::Streams:
-      return "streams";
-    case Family::Replay:
-      return "replay";
-    case Family::Gradients:
-      return "gradients";
-    case Family::Capture:
-      return "capture";
-  }
-  CAPO_UNREACHABLE();
 }
 
 }  // namespace capo

@@ -54,13 +54,4 @@ CheckResult check(const Context& context) {
   return under_every_value(context, as_stated(context));
 }
 
-const Diagnostic* first_finding(const Diagnostics& findings) {
-  const auto& kept = findings.kept();
-  const auto error = std::find_if(kept.begin(), kept.end(), [](const Diagnostic& finding) {
-    return finding.severity == Severity::Error;
-  });
-  if (error != kept.end()) return &*error;
-  return kept.empty() ? nullptr : &kept.front();
-}
-
 }  // namespace capo

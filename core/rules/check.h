@@ -22,8 +22,4 @@ class Context;
 /// Checks a context that the caller made and goes on with.
 [[nodiscard]] CheckResult check(const Context& context);
 
-/// The finding that stands for a check in a drawing of one: of sorted findings the first error, or
-/// the first warning if there is no error; null if there is no finding.
-[[nodiscard]] const Diagnostic* first_finding(const Diagnostics& findings);
-
 }  // namespace capo

@@ -27,4 +27,12 @@ struct CheckOptions {
   bool findings_alone = false;
 };
 
+/// A check under all that the model declares.
+[[nodiscard]] inline CheckOptions check_options_of(const Model& model) {
+  return {.environment = model.environment,
+          .groups = model.groups,
+          .modules = model.modules,
+          .plan = model.plan};
+}
+
 }  // namespace capo

@@ -7,6 +7,7 @@
 // tests/corpus/rules/S12 to S18.
 
 #include "core/base/index.h"
+#include "core/base/plural.h"
 #include "core/rules/context.h"
 #include "core/rules/families.h"
 #include "core/rules/findings.h"
@@ -94,7 +95,7 @@ void missing_chunk(const Context& context, Findings& out) {
       const std::string part = words::part(context, order, chunk);
       const bool table =
           context.input().form == Form::TorchCompute || context.input().form == Form::TorchComms;
-      const std::string parts = words::count(order.holder->chunks, table ? "stage" : "chunk");
+      const std::string parts = counted(order.holder->chunks, table ? "stage" : "chunk");
       Diagnostic finding;
       finding.message =
           fmt::format("{} never runs{}: the rank {} {}", part, words::on_order(context, order),
@@ -151,11 +152,11 @@ void unequal_microbatches(const Context& context, Findings& out) {
       const std::string part = words::part(context, order, chunk);
       Diagnostic finding;
       finding.message = fmt::format(
-          "{} has {}{}, but {} {}", part, words::count(tally.forwards, "forward"),
+          "{} has {}{}, but {} {}", part, counted(tally.forwards, "forward"),
           words::on_order(context, order),
           context.schedule().microbatches ? "the step is declared to have"
                                           : "the other chunks have",
-          context.schedule().microbatches ? words::count(expected, "microbatch", "microbatches")
+          context.schedule().microbatches ? counted(expected, "microbatch", "microbatches")
                                           : std::to_string(expected));
       if (at < order.entries.size()) {
         finding.labels = {{order.entries[at].span(), surplus ? "one too many from here" : ""}};
@@ -171,7 +172,7 @@ void unequal_microbatches(const Context& context, Findings& out) {
       const std::int32_t difference = std::abs(tally.forwards - expected);
       finding.help.text =
           fmt::format("{} {} of {}: every chunk runs every microbatch once",
-                      surplus ? "remove" : "add", words::count(difference, "forward"), part);
+                      surplus ? "remove" : "add", counted(difference, "forward"), part);
       out.report(std::move(finding));
     }
   }
@@ -215,10 +216,10 @@ Diagnostic surplus_backward(const Context& context, const OrderView& order, std:
   const ChunkTally& tally = order.of(chunk);
   const std::size_t at = surplus_backward_at(order, chunk);
   Diagnostic finding;
-  finding.message = fmt::format(
-      "{} is a backward of {} without a forward: the chunk has {} and {}",
-      words::placed(context, order, at), words::part(context, order, chunk),
-      words::count(tally.forwards, "forward"), words::count(tally.backwards, "backward"));
+  finding.message =
+      fmt::format("{} is a backward of {} without a forward: the chunk has {} and {}",
+                  words::placed(context, order, at), words::part(context, order, chunk),
+                  counted(tally.forwards, "forward"), counted(tally.backwards, "backward"));
   finding.labels = {{order.entries[at].span(), "no forward is left for it"}};
   finding.witness = words::entries(context, order, {at});
   finding.help.text = "remove it, or add the forward that it belongs to";
@@ -254,10 +255,10 @@ Diagnostic missing_backward(const Context& context, const OrderView& order, std:
   Diagnostic finding;
   finding.message =
       tally.backwards == 0
-          ? fmt::format("{} has {}{} and no backward", part,
-                        words::count(tally.forwards, "forward"), words::on_order(context, order))
-          : fmt::format("{} has {} and only {}{}", part, words::count(tally.forwards, "forward"),
-                        words::count(tally.backwards, "backward"), words::on_order(context, order));
+          ? fmt::format("{} has {}{} and no backward", part, counted(tally.forwards, "forward"),
+                        words::on_order(context, order))
+          : fmt::format("{} has {} and only {}{}", part, counted(tally.forwards, "forward"),
+                        counted(tally.backwards, "backward"), words::on_order(context, order));
   finding.labels = {{order.entries[forward].span(), "this forward has no backward"}};
   finding.witness = words::entries(context, order, {forward});
   finding.help.text =
@@ -315,8 +316,7 @@ Diagnostic surplus_weight(const Context& context, const OrderView& order, std::i
   return {.message = fmt::format(
               "{} is a weight gradient of {} without a backward: the chunk has {} and {}",
               words::placed(context, order, at), words::part(context, order, chunk),
-              words::count(tally.backwards, "backward"),
-              words::count(tally.weights, "weight gradient")),
+              counted(tally.backwards, "backward"), counted(tally.weights, "weight gradient")),
           .labels = {{order.entries[at].span(), "no backward is left for it"}},
           .help = {.text = "remove it, or add the backward that it belongs to"},
           .witness = words::entries(context, order, {at})};
@@ -333,8 +333,8 @@ Diagnostic missing_weight(const Context& context, const OrderView& order, std::i
       .message = tally.weights == 0 ? fmt::format("{} delays its weight gradient and has none{}",
                                                   part, words::on_order(context, order))
                                     : fmt::format("{} has {} and only {}{}", part,
-                                                  words::count(tally.backwards, "backward"),
-                                                  words::count(tally.weights, "weight gradient"),
+                                                  counted(tally.backwards, "backward"),
+                                                  counted(tally.weights, "weight gradient"),
                                                   words::on_order(context, order)),
       .labels = {{order.entries[backward].span(), "this backward has no weight gradient"}},
       .help = {.text = fmt::format("add `{}` after it", words::entry_text(context, order, weight)),
@@ -428,7 +428,7 @@ void layers_per_chunk(const Context& context, Findings& out) {
                fmt::format("{}{} is declared to have {}{}",
                            rank.layers.form == Layers::Form::Count ? "every chunk"
                                                                    : fmt::format("chunk {}", c + 1),
-                           words::on_order(context, order), words::count(layers, "layer"),
+                           words::on_order(context, order), counted(layers, "layer"),
                            layers == 0 ? ": nothing of it is captured" : ""),
            .help = {.text = layers == 0 ? "leave it out of the order if it is not to be captured"
                                         : "a chunk has at least one layer, or none"}});
@@ -437,7 +437,7 @@ void layers_per_chunk(const Context& context, Findings& out) {
     const auto mismatch = [&](std::size_t length, std::string_view what) {
       if (length == chunks || !out.found()) return;
       out.report({.message = fmt::format("{} declared for {}{}, but there {} {}", what,
-                                         words::count(static_cast<std::int64_t>(length), "chunk"),
+                                         counted(static_cast<std::int64_t>(length), "chunk"),
                                          words::on_order(context, order),
                                          chunks == 1 ? "is" : "are", chunks),
                   .help = {.text = "declare it for every chunk, in order"}});

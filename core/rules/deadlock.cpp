@@ -84,9 +84,9 @@ void deadlock(const Context& context, Findings& out) {
     const WiredTransfers& wired = wiring->transfers();
     if (!all_have_their_ends(wired.faults)) continue;
     const auto cycle = shortest_cycle(wired.graph, wiring->execution());
-    const std::vector<std::int32_t> ranks = words::ranks_of(wired.graph, cycle);
+    const std::vector<std::int32_t> ranks = ranks_of(wired.graph, cycle);
     if (cycle.empty() || context.judged_before(*wiring, ranks)) continue;
-    const TaskId first = words::first_stuck(wired.graph, wiring->execution());
+    const TaskId first = first_stuck(wired.graph, wiring->execution());
     const auto place = [&] { return words::task_span(context, *wiring, wired.graph, first); };
     if (!out.found_at(place)) continue;
     Diagnostic finding;
@@ -135,7 +135,7 @@ void report_circle_of_uses(const Context& context, const Wiring& wiring, Finding
   const TaskGraph& graph = wiring.first_uses().graph;
   const auto cycle = shortest_cycle(graph, wiring.making());
   if (cycle.empty()) return;
-  const std::vector<std::int32_t> ranks = words::ranks_of(graph, cycle);
+  const std::vector<std::int32_t> ranks = ranks_of(graph, cycle);
   if (context.judged_before(wiring, ranks)) return;
   const TaskId first =
       std::min_element(cycle.begin(), cycle.end(), [](const auto& a, const auto& b) {

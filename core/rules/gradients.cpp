@@ -6,6 +6,7 @@
 // gradients_test.cpp and tests/corpus/rules/G12 to G15.
 
 #include "core/base/assert.h"
+#include "core/base/plural.h"
 #include "core/frameworks/te/contract.h"
 #include "core/rules/context.h"
 #include "core/rules/families.h"
@@ -122,7 +123,7 @@ Diagnostic overwritten_by_all(const Context& context, const Module& module, cons
   return overwritten(
       context, module, order, writes.first, writes.second,
       fmt::format("module `{}` has overwrite_main_grad, and the step has {}", module.name,
-                  words::count(context.microbatches(), "microbatch", "microbatches")),
+                  counted(context.microbatches(), "microbatch", "microbatches")),
       "let the weight gradient add, and clear main_grad before the step");
 }
 

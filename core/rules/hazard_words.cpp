@@ -2,6 +2,7 @@
 
 #include "core/base/assert.h"
 #include "core/rules/words.h"
+#include "core/text/action_token.h"
 
 #include <fmt/format.h>
 
@@ -171,7 +172,7 @@ WitnessEntry memory_user_reference(const Context& context, const Wiring& wiring,
       words::reference(context, context.order_of(wiring, user.rank), user.entry);
   Action action = entry_of(context, wiring, user).action();
   action.kind = user.kind;
-  reference.action = words::action_name(action);
+  reference.action = action_name(action);
   return reference;
 }
 

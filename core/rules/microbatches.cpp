@@ -6,6 +6,7 @@
 // tests/corpus/rules/S19 to S22.
 
 #include "core/base/index.h"
+#include "core/base/plural.h"
 #include "core/graph/stage_map.h"
 #include "core/rules/context.h"
 #include "core/rules/families.h"
@@ -34,14 +35,14 @@ void microbatch_out_of_range(const Context& context, Findings& out) {
     for (std::size_t at = 0; at < order.entries.size(); ++at) {
       const Entry& entry = order.entries[at];
       if (entry.microbatch < context.microbatches() || !out.found()) continue;
-      out.report({.message = fmt::format(
-                      "{} is an action of microbatch {}, but the step has {} ({})",
-                      words::placed(context, order, at), entry.microbatch,
-                      words::count(context.microbatches(), "microbatch", "microbatches"),
-                      words::range(context.microbatches())),
-                  .labels = {{entry.span(), ""}},
-                  .help = {.text = "correct the microbatch, or the number that is declared"},
-                  .witness = words::entries(context, order, {at})});
+      out.report(
+          {.message = fmt::format("{} is an action of microbatch {}, but the step has {} ({})",
+                                  words::placed(context, order, at), entry.microbatch,
+                                  counted(context.microbatches(), "microbatch", "microbatches"),
+                                  numbered(context.microbatches())),
+           .labels = {{entry.span(), ""}},
+           .help = {.text = "correct the microbatch, or the number that is declared"},
+           .witness = words::entries(context, order, {at})});
     }
   }
 }

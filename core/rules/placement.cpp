@@ -6,6 +6,7 @@
 // Tested by placement_test.cpp and tests/corpus/rules/P01 to P03.
 
 #include "core/base/index.h"
+#include "core/base/plural.h"
 #include "core/rules/context.h"
 #include "core/rules/families.h"
 #include "core/rules/findings.h"
@@ -157,7 +158,7 @@ void stage_unknown(const Context& context, Findings& out) {
       if (stage < stages || !out.found()) continue;
       Diagnostic finding{
           .message = fmt::format("rank {} runs stage {}, but the model has {} ({})", order.rank,
-                                 stage, words::count(stages, "stage"), words::range(stages)),
+                                 stage, counted(stages, "stage"), numbered(stages)),
           .help = {.text = "correct the stage, or the number that is declared"}};
       const auto at = std::find_if(
           order.entries.begin(), order.entries.end(),

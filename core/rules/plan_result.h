@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/diag/diagnostic.h"
+#include "core/plan/hazards.h"
 #include "core/plan/plan.h"
 
 #include <algorithm>
@@ -11,12 +12,6 @@
 #include <vector>
 
 namespace capo {
-
-/// The kind of memory, under the name that JSON and the user give it.
-enum class HazardKind : std::uint8_t { StaticInput, GradOutput, Pool, P2pWindow };
-
-/// "static-input", "grad-output", "pool", "p2p-window".
-[[nodiscard]] std::string_view name_of(HazardKind kind);
 
 /// Memory that is read after it was taken over, for programs.
 struct FoundHazard {

@@ -35,20 +35,6 @@ bool replays_otherwise(const Schedule& schedule) {
   });
 }
 
-std::string_view name_of(HazardKind kind) {
-  constexpr std::array<std::string_view, 4> kNames{"static-input", "grad-output", "pool",
-                                                   "p2p-window"};
-  return kNames[as_index(kind)];
-}
-
-HazardKind kind_of(const Hazard& hazard) {
-  const bool sent = hazard.window || is_send(hazard.reader.kind);
-  if (sent && hazard.victim.kind == BufferKind::GradInput) return HazardKind::P2pWindow;
-  if (hazard.victim.kind == BufferKind::StaticInput) return HazardKind::StaticInput;
-  if (hazard.victim.kind == BufferKind::GradOutput) return HazardKind::GradOutput;
-  return HazardKind::Pool;
-}
-
 bool PlanView::wanted(const Input& input, const CheckOptions& options) {
   if (input.schedule.ranks.empty()) return false;
   if (asked_for(input, options)) return true;

@@ -22,8 +22,6 @@
 
 namespace capo {
 
-[[nodiscard]] HazardKind kind_of(const Hazard& hazard);
-
 /// A hazard of the orders as they run.
 struct JudgedHazard {
   Hazard hazard;

@@ -12,7 +12,6 @@
 #include "core/frameworks/te/quantization.h"
 #include "core/base/index.h"
 #include "core/model/recipe.h"
-#include "core/rules/amax_group.h"
 #include "core/rules/context.h"
 #include "core/rules/families.h"
 #include "core/rules/findings.h"
@@ -348,14 +347,3 @@ std::span<const Rule> quantization_rules() {
 }
 
 }  // namespace capo::rules
-
-namespace capo {
-
-std::optional<std::string> misfit_of_amax_group(const Environment& environment, std::size_t ranks) {
-  const std::vector<std::int32_t>& group = environment.amax_group;
-  if (group.empty() || RankId(group.back()).index() < ranks) return std::nullopt;
-  return fmt::format("`amax_group` has rank {}, but the input has ranks 0 to {}", group.back(),
-                     ranks - 1);
-}
-
-}  // namespace capo

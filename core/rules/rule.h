@@ -61,7 +61,6 @@ struct Rule {
 /// The rule of this id or name; null if there is none.
 [[nodiscard]] const Rule* find_rule(std::string_view id_or_name);
 
-[[nodiscard]] std::string_view name_of(Family family);
 [[nodiscard]] std::string_view name_of(Pass pass);
 
 }  // namespace capo

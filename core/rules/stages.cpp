@@ -224,9 +224,9 @@ void dependency_cycle(const Context& context, Findings& out) {
     if (wiring->executable() || wiring->direct_execution().finishes()) continue;
     const TaskGraph& graph = wiring->direct();
     const auto cycle = shortest_cycle(graph, wiring->direct_execution());
-    const std::vector<std::int32_t> ranks = words::ranks_of(graph, cycle);
+    const std::vector<std::int32_t> ranks = ranks_of(graph, cycle);
     if (ranks.size() < 2 || context.judged_before(*wiring, ranks)) continue;
-    const TaskId first = words::first_stuck(graph, wiring->direct_execution());
+    const TaskId first = first_stuck(graph, wiring->direct_execution());
     const auto place = [&] { return words::task_span(context, *wiring, graph, first); };
     if (!out.found_at(place)) continue;
     Diagnostic finding;

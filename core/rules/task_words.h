@@ -38,14 +38,6 @@ namespace capo::words {
 void describe_waits(const Context& context, const Wiring& wiring, const TaskGraph& graph,
                     std::vector<WaitEdge> cycle, TaskId first, Diagnostic& finding);
 
-/// The first task that never runs, rank by rank, of a graph that does not finish: the first
-/// transfer or collective if there is one, since computations wait for those. A finding about tasks
-/// that wait for each other stands there, wherever its cycle lies.
-[[nodiscard]] TaskId first_stuck(const TaskGraph& graph, const Execution& execution);
-
-/// The ranks of the tasks, ascending.
-[[nodiscard]] std::vector<std::int32_t> ranks_of(const TaskGraph& graph,
-                                                 const std::vector<WaitEdge>& cycle);
 /// "rank 2", "ranks 0 and 1", "ranks 0, 1 and 2"; of more than eight "ranks 0, 1, 2, 3, 4, 5, 6, 7
 /// and 56 more".
 [[nodiscard]] std::string list_of(const std::vector<std::int32_t>& ranks);

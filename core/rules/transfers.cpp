@@ -7,6 +7,7 @@
 // to T08 and T13.
 
 #include "core/base/assert.h"
+#include "core/base/plural.h"
 #include "core/rules/context.h"
 #include "core/rules/families.h"
 #include "core/rules/findings.h"
@@ -122,8 +123,8 @@ void transfer_nowhere(const Context& context, Findings& out) {
                           reason_of(wiring, graph.tasks[fault.task]), out);
                  });
   const std::string beyond = fmt::format(
-      "the step has {} ({})", words::count(context.microbatches(), "microbatch", "microbatches"),
-      words::range(context.microbatches()));
+      "the step has {} ({})", counted(context.microbatches(), "microbatch", "microbatches"),
+      numbered(context.microbatches()));
   for (const auto& wiring : context.wirings()) {
     if (!wiring->transfers_in_doubt()) continue;
     const TaskGraph& graph = wiring->transfers().graph;

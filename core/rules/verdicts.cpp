@@ -199,7 +199,7 @@ class Verdicts::State {
   FirstFinding under_every_value(const Input& input) const {
     const CheckResult result = check(input, declared_.options);
     FirstFinding finding{.verdict = result.verdict};
-    const Diagnostic* first = first_finding(result.diagnostics);
+    const Diagnostic* first = result.diagnostics.foremost();
     if (first == nullptr || first->severity != Severity::Error) return finding;
     finding.rule = first->rule;
     if (!first->labels.empty()) finding.place = entry_at(input, first->labels.front().span);

@@ -274,4 +274,9 @@ const Execution& Wiring::making() const {
   return once(making_, [&] { return execute(first_uses().graph); });
 }
 
+const TaskGraph& Wiring::judged() const {
+  const bool routed = !by_megatron() || (megatron_placement() && megatron().faults.empty());
+  return executable() && routed ? transfers().graph : direct();
+}
+
 }  // namespace capo

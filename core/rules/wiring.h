@@ -79,6 +79,9 @@ class Wiring {
   /// The communicators of transfers() that are made lazily; none if they are made before the step.
   [[nodiscard]] const FirstUses& first_uses() const;
   [[nodiscard]] const Execution& making() const;
+  /// The graph that the verdict is about: with transfers if ranks communicate, and without them if
+  /// Megatron's runtime stops.
+  [[nodiscard]] const TaskGraph& judged() const;
   /// Whether every task runs in the end, and all communicators are made.
   [[nodiscard]] bool finishes() const { return making().finishes() && execution().finishes(); }
   /// Whether the orders write waits for sends.

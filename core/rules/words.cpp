@@ -1,6 +1,7 @@
 #include "core/rules/words.h"
 
 #include "core/base/index.h"
+#include "core/frameworks/te/to_te_list.h"
 #include "core/frameworks/torch/words.h"
 #include "core/text/action_token.h"
 #include "core/text/scan.h"
@@ -74,22 +75,8 @@ std::string part(const Context& context, const OrderView& order, std::int32_t ch
   return fmt::format("chunk {}", chunk);
 }
 
-std::string action_name(const Action& action) {
-  if (action.kind == Kind::Idle) return "idle";
-  if (!has_microbatch(action.kind))
-    return fmt::format("{}(c{})", word_of(action.kind), action.chunk);
-  if (action.microbatch == kNoMicrobatch) {
-    return fmt::format("{}(c{},m?)", word_of(action.kind), action.chunk);
-  }
-  return fmt::format("{}(c{},m{})", word_of(action.kind), action.chunk, action.microbatch);
-}
-
 std::string entry_text(const Context& context, const OrderView& order, const Action& action) {
-  if (context.input().form == Form::TeList) {
-    const bool weight = action.kind == Kind::BackwardWeight;
-    const std::string_view sign = action.kind == Kind::Forward ? "" : "-";
-    return fmt::format("{}{}{}", sign, action.chunk, weight ? ".5" : "");
-  }
+  if (context.input().form == Form::TeList) return te_token(action);
   if (is_table(context)) {
     const std::int32_t stage = order.holder->stages[action.chunk.index()];
     const std::string_view word = torch_word(action.kind, order.delay_of(action.chunk));
@@ -145,16 +132,6 @@ std::vector<Edit> insert_after(const Context& context, const OrderView& order, s
   }
   return {{.span = {.offset = entry.offset + entry.length, .length = 0},
            .replacement = std::string(separator) + entry_text(context, order, action)}};
-}
-
-std::string count(std::int64_t number, std::string_view noun, std::string_view plural) {
-  if (number == 1) return fmt::format("1 {}", noun);
-  return plural.empty() ? fmt::format("{} {}s", number, noun)
-                        : fmt::format("{} {}", number, plural);
-}
-
-std::string range(std::int64_t count) {
-  return count == 1 ? "only 0" : fmt::format("0 to {}", count - 1);
 }
 
 }  // namespace capo::words

@@ -37,9 +37,6 @@ namespace capo::words {
 /// "chunk 2", or "stage 5" where the user's table speaks of stages.
 [[nodiscard]] std::string part(const Context& context, const OrderView& order, std::int32_t chunk);
 
-/// "F(c1,m0)": the model's own name for an action.
-[[nodiscard]] std::string action_name(const Action& action);
-
 /// The action as an entry of the user's own form: "-1.5", "W1.0", "0W0".
 [[nodiscard]] std::string entry_text(const Context& context, const OrderView& order,
                                      const Action& action);
@@ -61,12 +58,5 @@ namespace capo::words {
 
 /// " on rank 2", " in rank 2's replay order"; empty if there is only one order.
 [[nodiscard]] std::string on_order(const Context& context, const OrderView& order);
-
-/// "1 forward", "3 forwards"; the plural where it is not one s more.
-[[nodiscard]] std::string count(std::int64_t number, std::string_view noun,
-                                std::string_view plural = {});
-
-/// The numbers of `count` things that are counted from 0: "0 to 3", "only 0".
-[[nodiscard]] std::string range(std::int64_t count);
 
 }  // namespace capo::words

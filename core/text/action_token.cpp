@@ -2,6 +2,8 @@
 
 #include "core/text/scan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -115,6 +117,16 @@ std::string to_token(const Reset& reset) {
   token += '.';
   token += std::to_string(std::int32_t{reset.microbatch});
   return token;
+}
+
+std::string action_name(const Action& action) {
+  if (action.kind == Kind::Idle) return "idle";
+  if (!has_microbatch(action.kind))
+    return fmt::format("{}(c{})", word_of(action.kind), action.chunk);
+  if (action.microbatch == kNoMicrobatch) {
+    return fmt::format("{}(c{},m?)", word_of(action.kind), action.chunk);
+  }
+  return fmt::format("{}(c{},m{})", word_of(action.kind), action.chunk, action.microbatch);
 }
 
 }  // namespace capo

@@ -42,4 +42,7 @@ struct ResetToken {
 [[nodiscard]] std::string to_token(const Action& action, Naming naming);
 [[nodiscard]] std::string to_token(const Reset& reset);
 
+/// "F(c1,m0)": the name that reports give an action, whatever its order was written in.
+[[nodiscard]] std::string action_name(const Action& action);
+
 }  // namespace capo

@@ -5,6 +5,7 @@
 #include "core/text/json_fields.h"
 #include "core/text/model_parts.h"
 #include "core/text/number.h"
+#include "core/text/stated_transfers.h"
 
 #include <fmt/format.h>
 

@@ -21,11 +21,6 @@ std::string shown(std::string_view text) {
   return "`" + printable(text, kLongest) + "`";
 }
 
-Span span_of(std::size_t begin, std::size_t end) {
-  return {.offset = static_cast<std::uint32_t>(begin),
-          .length = static_cast<std::uint32_t>(end - begin)};
-}
-
 std::optional<Refusal> refuse_bytes(std::string_view text, const Limits& limits) {
   if (text.size() > limits.bytes) {
     return over_limit({}, fmt::format("the input has more than {} bytes", limits.bytes),

@@ -29,9 +29,6 @@ namespace capo {
 /// A piece of the input as a message shows it: quoted, cut to a readable length.
 [[nodiscard]] std::string shown(std::string_view text);
 
-/// The span of bytes [begin, end).
-[[nodiscard]] Span span_of(std::size_t begin, std::size_t end);
-
 /// Refuses a text with too many bytes, a byte order mark, a NUL, or a carriage return that ends no
 /// line. nullopt if the text passes.
 [[nodiscard]] std::optional<Refusal> refuse_bytes(std::string_view text, const Limits& limits);

@@ -1,3 +1,4 @@
+#include "core/base/plural.h"
 #include "core/text/printable.h"
 #include "core/timeline/marks.h"
 #include "core/timeline/svg_page.h"

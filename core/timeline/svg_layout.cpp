@@ -1,6 +1,7 @@
 #include "core/timeline/svg_parts.h"
 
 #include "core/base/index.h"
+#include "core/base/plural.h"
 
 #include <cmath>
 #include <limits>

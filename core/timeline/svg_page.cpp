@@ -150,18 +150,6 @@ Axis axis_of(const std::vector<const Picture*>& pictures, const SvgOptions& opti
   return axis;
 }
 
-std::vector<std::string> wrapped(const std::string& text, std::size_t most) {
-  std::vector<std::string> lines(1);
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find(' ', at), text.size());
-    const std::string word = text.substr(at, end - at);
-    if (!lines.back().empty() && lines.back().size() + 1 + word.size() > most) lines.emplace_back();
-    lines.back() += (lines.back().empty() ? "" : " ") + word;
-    at = end + 1;
-  }
-  return lines;
-}
-
 std::size_t columns_of(const Axis& axis, const Measures& measures) {
   return std::max<std::size_t>(20, fitting(axis.width - 2 * measures.margin, measures.print));
 }

@@ -56,9 +56,6 @@ struct Axis {
 
 [[nodiscard]] Axis axis_of(const std::vector<const Picture*>& pictures, const SvgOptions& options);
 
-/// Lines of whole words, none longer than `most` bytes unless a word is.
-[[nodiscard]] std::vector<std::string> wrapped(const std::string& text, std::size_t most);
-
 /// The bytes that fit into the width of a page.
 [[nodiscard]] std::size_t columns_of(const Axis& axis, const Measures& measures);
 

@@ -1,7 +1,6 @@
 #include "run/execute/step_inputs.h"
 
 #include "core/base/index.h"
-#include "run/setup/values.h"
 
 #include <algorithm>
 #include <cmath>

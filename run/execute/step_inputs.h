@@ -1,7 +1,7 @@
 // The inputs of a step, new for every replay: rows and incoming gradients that no stage makes,
 // sizes of groups, probabilities, scales, and the permutations of the router.
 //
-// Numbers are drawn by seed, replay and place alone (setup/values.h), so that eager execution,
+// Numbers are drawn by seed, replay and place alone (kernels/draw.h), so that eager execution,
 // every replay and the float64 reference are given the same ones, on whatever engine. Memory for
 // them is allocated once, and filled before each replay: addresses stay. Rows and gradients are
 // drawn by the engine, the rest is written. Rows beyond the sum of a
@@ -15,8 +15,9 @@
 #include "core/base/index.h"
 #include "run/engine/engine.h"
 #include "run/execute/program.h"
+#include "run/kernels/stored.h"
+#include "run/setup/group_sizes.h"
 #include "run/setup/step_layers.h"
-#include "run/setup/values.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -3,7 +3,7 @@
 //
 // A draw mixes (seed, stream, index) with the finaliser of splitmix64 (Steele, Lea, Flood 2014).
 // All of it is exact but for two roundings, to fp32 and to the type that is stored, which are the
-// same everywhere. The functions also compile for a device. Tested by values_test.cpp and, engine
+// same everywhere. The functions also compile for a device. Tested by stored_test.cpp and, engine
 // against engine, by tests/gpu/draws_test.cpp.
 
 #pragma once

@@ -1,7 +1,7 @@
 #include "run/reference/float_sample.h"
 
 #include "core/base/index.h"
-#include "run/setup/values.h"
+#include "run/kernels/stored.h"
 
 #include <algorithm>
 #include <numeric>

@@ -14,10 +14,10 @@
 
 #pragma once
 
+#include "run/kernels/stored.h"
 #include "run/reference/float_sample.h"
 #include "run/reference/layer_reference.h"
 #include "run/setup/parameters.h"
-#include "run/setup/values.h"
 
 #include <cstdint>
 #include <vector>

@@ -2,7 +2,7 @@
 
 #include "core/base/assert.h"
 #include "core/base/index.h"
-#include "run/setup/values.h"
+#include "run/kernels/stored.h"
 
 #include <algorithm>
 #include <cstring>

@@ -3,6 +3,7 @@
 #include "core/rules/verify.h"
 #include "core/rules/wiring.h"
 #include "core/text/order_text.h"
+#include "core/text/stated_transfers.h"
 #include "run/host/host_engine.h"
 #include "run/processes/walk_all.h"
 #include "run/run.h"

@@ -8,7 +8,7 @@
 #include "core/order/input.h"
 #include "core/rules/check_options.h"
 #include "run/run.h"
-#include "run/setup/values.h"
+#include "run/setup/group_sizes.h"
 
 #include <cstdint>
 #include <string>

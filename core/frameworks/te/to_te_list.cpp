@@ -2,7 +2,10 @@
 
 #include "core/base/index.h"
 
+#include <fmt/format.h>
+
 #include <array>
+#include <string_view>
 
 namespace capo {
 
@@ -46,6 +49,12 @@ Result<TeList, Inexpressible> to_te_list(const RankOrder& rank, const std::vecto
                             .type = weight ? NumberType::Float : NumberType::Integer});
   }
   return list;
+}
+
+std::string te_token(const Action& action) {
+  const std::string_view sign = action.kind == Kind::Forward ? "" : "-";
+  const bool weight = action.kind == Kind::BackwardWeight;
+  return fmt::format("{}{}{}", sign, action.chunk, weight ? ".5" : "");
 }
 
 }  // namespace capo

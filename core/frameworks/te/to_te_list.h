@@ -14,6 +14,7 @@
 #include "core/order/schedule.h"
 #include "core/order/te_list.h"
 
+#include <string>
 #include <vector>
 
 namespace capo {
@@ -21,5 +22,8 @@ namespace capo {
 [[nodiscard]] Result<TeList, Inexpressible> to_te_list(const RankOrder& rank,
                                                        const std::vector<Entry>& order,
                                                        Beside beside = Beside::Refuse);
+
+/// The entry of a list that stands for a computation: `2`, `-2`, `-2.5`.
+[[nodiscard]] std::string te_token(const Action& action);
 
 }  // namespace capo

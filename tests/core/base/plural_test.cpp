@@ -4,7 +4,9 @@
 
 #include <array>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace capo {
 namespace {
@@ -25,6 +27,19 @@ TEST(Plural, ListsWordsAsASentenceDoes) {
   constexpr std::array<std::string_view, 3> kWords{"text", "json", "sarif"};
   EXPECT_EQ(listed(kWords), "text, json and sarif");
   EXPECT_EQ(listed(std::span(kWords).first(2)), "text and json");
+}
+
+TEST(Plural, NumbersThingsFromZero) {
+  EXPECT_EQ(numbered(1), "only 0");
+  EXPECT_EQ(numbered(4), "0 to 3");
+}
+
+TEST(Plural, WrapsWholeWords) {
+  using Lines = std::vector<std::string>;
+  EXPECT_EQ(wrapped("", 5), (Lines{""}));
+  EXPECT_EQ(wrapped("one two three", 7), (Lines{"one two", "three"}));
+  EXPECT_EQ(wrapped("one two three", 6), (Lines{"one", "two", "three"}));
+  EXPECT_EQ(wrapped("a longerword b", 4), (Lines{"a", "longerword", "b"}));
 }
 
 }  // namespace

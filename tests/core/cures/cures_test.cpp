@@ -41,12 +41,6 @@ std::string with(std::string text, std::size_t nth, const std::string& token,
   return text.replace(at, token.size(), other);
 }
 
-TEST(Cures, EditsAreMadeFromTheBack) {
-  EXPECT_EQ(edited("1 2 3", {{.span = {.offset = 0, .length = 1}, .replacement = "10"},
-                             {.span = {.offset = 4, .length = 1}, .replacement = ""}}),
-            "10 2 ");
-}
-
 TEST(Slip, IsCalledByItsName) {
   const std::string sound = long_order();
   ASSERT_EQ(check(list(sound)).verdict, Verdict::Accepted);

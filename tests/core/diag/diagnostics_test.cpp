@@ -116,5 +116,11 @@ TEST(Diagnostics, AreNarrowedToTheFirstOfEachRuleAndStayCounted) {
   EXPECT_TRUE(findings.full("S02"));
 }
 
+TEST(Diagnostic, EditsAreMadeFromTheBack) {
+  EXPECT_EQ(edited("1 2 3", {{.span = {.offset = 0, .length = 1}, .replacement = "10"},
+                             {.span = {.offset = 4, .length = 1}, .replacement = ""}}),
+            "10 2 ");
+}
+
 }  // namespace
 }  // namespace capo

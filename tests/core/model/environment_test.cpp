@@ -64,20 +64,17 @@ TEST(Environment, AChannelHoldsWholeMessages) {
   EXPECT_GT((Environment{.transfers = TransferMode::Buffered}.held()), 1U << 30);
 }
 
-TEST(Environment, TransfersAreStatedWithTheBytesOfAChannel) {
-  for (const std::string_view text : {"rendezvous", "buffered", "buffered:0", "buffered:4194304"}) {
-    const auto stated = transfers_stated(text);
-    ASSERT_TRUE(stated) << text;
-    EXPECT_EQ(transfers_text({.transfers = stated->mode, .channel_bytes = stated->channel_bytes}),
-              text);
-  }
-  for (const std::string_view text : {"buffered:", "buffered:-1", "buffered:1k", "buffered: 1",
-                                      "rendezvous:1", "buffered:9223372036854775808", ""})
-    EXPECT_FALSE(transfers_stated(text)) << text;
-}
-
 TEST(Environment, WhatIsDeclaredDiffersFromWhatIsAssumed) {
   EXPECT_NE(Environment{}, (Environment{.communicators = Communicators::PerRank}));
+}
+
+TEST(Environment, ReducesMagnitudesOnRanksThatThereAre) {
+  Environment environment;
+  EXPECT_EQ(misfit_of_amax_group(environment, 1), std::nullopt);
+  environment.amax_group = {0, 2};
+  EXPECT_EQ(misfit_of_amax_group(environment, 3), std::nullopt);
+  EXPECT_EQ(misfit_of_amax_group(environment, 2),
+            "`amax_group` has rank 2, but the input has ranks 0 to 1");
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "core/profiles/consult.h"
 
+#include "core/frameworks/te/captured.h"
 #include "core/frameworks/te/to_te_list.h"
 #include "core/rules/check.h"
 #include "tests/support/check_text.h"

@@ -3,10 +3,10 @@
 //
 // The words of the findings are compared by tests/corpus/rules/Y07 and T15.
 
-#include "core/rules/amax_group.h"
 #include "tests/support/check_text.h"
 
 #include <gtest/gtest.h>
+#include "core/model/environment.h"
 
 #include <optional>
 #include <string>
@@ -147,15 +147,6 @@ TEST(AmaxOrder, EndsTogetherOrIsReportedAtTheLastReduction) {
   setting.modules.list.push_back({.name = "other", .kind = ModuleKind::Linear});
   setting.modules.layers = {{{0}}, {{1}}, {{1}}};
   EXPECT_EQ(amax_findings(setting, kOneUnlike), Found{"T15@0"}) << "rank 1 never reduces";
-}
-
-TEST(AmaxOrder, TakesRanksThatThereAre) {
-  Environment environment;
-  EXPECT_EQ(misfit_of_amax_group(environment, 1), std::nullopt);
-  environment.amax_group = {0, 2};
-  EXPECT_EQ(misfit_of_amax_group(environment, 3), std::nullopt);
-  EXPECT_EQ(misfit_of_amax_group(environment, 2),
-            "`amax_group` has rank 2, but the input has ranks 0 to 1");
 }
 
 }  // namespace

@@ -3,7 +3,8 @@
 
 #include "run/execute/step_inputs.h"
 #include "run/host/host_engine.h"
-#include "run/setup/values.h"
+#include "run/kernels/stored.h"
+#include "run/setup/group_sizes.h"
 #include "tests/run/running.h"
 
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 
 #include "run/setup/parameters.h"
 #include "run/host/host_engine.h"
-#include "run/setup/values.h"
+#include "run/kernels/stored.h"
 
 #include <gtest/gtest.h>
 

@@ -35,7 +35,7 @@ std::string judged(const GridStep& step, std::set<std::string_view>& rules) {
   CheckResult result = check(input, grid_options());
   const Verdict verdict = result.verdict;
   std::string_view rule = "-";
-  if (const Diagnostic* first = first_finding(result.diagnostics)) {
+  if (const Diagnostic* first = result.diagnostics.foremost()) {
     if (first->severity == Severity::Error) rule = first->rule;
   }
   for (const Diagnostic& finding : result.diagnostics.kept()) {
