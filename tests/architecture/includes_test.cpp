@@ -245,6 +245,44 @@ TEST(Architecture, FoldersIncludeWhatTheTableAllowsAndAllOfIt) {
   for (const auto& [folder, includes] : table) ADD_FAILURE() << "no such folder: " << folder;
 }
 
+// The third column of the tables of folders names types, and sends a reader to where they are
+// declared.
+std::vector<std::pair<std::string, std::string>> types_of_the_page() {
+  static const std::regex row(R"(^\| `([a-z]+(?:/[a-z]+)*)`[^|]*\|[^|]*\|([^|]*)\|$)");
+  static const std::regex name(R"(`(\w+)`)");
+  std::vector<std::pair<std::string, std::string>> types;
+  std::ifstream in(kRoot / "docs/architecture.md");
+  for (std::string line; std::getline(in, line);) {
+    std::smatch match;
+    if (!std::regex_search(line, match, row)) continue;
+    const std::string names = match[2];
+    for (auto it = std::sregex_iterator(names.begin(), names.end(), name);
+         it != std::sregex_iterator(); ++it) {
+      types.emplace_back(match[1], (*it)[1]);
+    }
+  }
+  return types;
+}
+
+TEST(Architecture, TypesAreDeclaredWhereThePageHasThem) {
+  static const std::regex declared(
+      R"(^\s*(?:struct|class|enum class|using) (?:\[\[\w+\]\] )?(\w+)[^;(]*[{=])");
+  std::set<std::pair<std::string, std::string>> found;
+  for (const SourceFile& file : product_files()) {
+    if (!file.path.ends_with(".h")) continue;
+    std::ifstream in(kRoot / file.path);
+    for (std::string line; std::getline(in, line);) {
+      std::smatch match;
+      if (std::regex_search(line, match, declared))
+        found.emplace(folder_of(file.path), match[1].str());
+    }
+  }
+  const auto types = types_of_the_page();
+  EXPECT_GT(types.size(), 150U);
+  for (const auto& [folder, type] : types)
+    EXPECT_TRUE(found.contains({folder, type})) << folder << " declares no " << type;
+}
+
 // A test that a comment names and that does not exist is worth less than none.
 // Two classes of one name in one namespace are one class to the linker, which takes the functions
 // of either: memory is overwritten, and only where nothing is inlined.
