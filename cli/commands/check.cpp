@@ -73,6 +73,10 @@ void add_options(CLI::App& app, CheckRequest& request) {
              "With --batch, which lines make the exit code other than 0: those without a verdict, "
              "or rejected ones as well")
       ->needs("--batch");
+  app.add_flag("--verdicts", request.verdicts,
+               "With --batch, of each line the verdict, and the rule and place of its first error, "
+               "without words, warnings and cures: for many orders")
+      ->needs("--batch");
   app.add_option("-o,--output", request.output, "Where to write; - is standard output")
       ->capture_default_str();
   app.add_option("--capture", request.input.file, "The same as FILE, for use with --replay")
@@ -186,6 +190,8 @@ void refuse_unused(const CheckRequest& request, const MegatronFlags& flags) {
   if (!request.plan_in.empty() && !request.more.empty())
     throw CLI::ValidationError("--plan-in", "is the plan of one order, and several are given");
   const bool te = request.asks(Profile::Te) || request.asks(Profile::Mcore);
+  if (request.verdicts && (te || request.asks(Profile::Torch)))
+    throw CLI::ValidationError("--verdicts", "is for --profile sound: profiles answer in words");
   if (request.fuse.most > 1 && (te || request.asks(Profile::Torch))) {
     throw CLI::ValidationError("--fuse-w", "is for --profile sound: no framework fuses calls");
   }

@@ -7,6 +7,13 @@
 // command line holds. Keys that capo does not know are handed through under "input". The exit code
 // is 0 if every line got a verdict, whichever it is; with --fail-on rejected it is 1 if one of them
 // is rejected. Blank lines at the end of the file are none.
+//
+// With --verdicts a result is the verdict, and the rule and the place of the first error:
+//
+//   {"schema":1,"verdict":"rejected","rule":"S23","rank":0,"index":2,"input":{"note":"mine"}}
+//
+// They are those of core/rules/verdicts.h, which builds no words and looks for no cures; a line
+// without a verdict is reported in full all the same, since its words say what to mend.
 
 #include "cli/commands/check_options.h"
 #include "cli/options/exit_code.h"
@@ -15,6 +22,7 @@
 #include "core/cures/cures.h"
 #include "core/input/json_reader.h"
 #include "core/report/report.h"
+#include "core/rules/verdicts.h"
 
 #include <fmt/format.h>
 
@@ -81,15 +89,15 @@ class Batch {
     if (!declared) return refused(line, declared.error(), extra);
     Input& input = declared->input;
     input.source = std::move(line);
+    if (request_.verdicts) {
+      if (auto alone = verdict_of(*declared, extra)) return *std::move(alone);
+    }
     CheckResult result = check_planned(input, declared->options);
     cure(result, input);
     const Report report = report_of(
         input, std::move(result),
         request_.opinions(input, declared->options.modules, declared->options.environment));
-    const bool tolerated =
-        report.verdict == Verdict::Rejected && request_.fail_on == FailOn::NoVerdict;
-    return {.json = to_json(report, JsonLayout::OneLine, extra),
-            .code = tolerated ? kAccepted : exit_code_of(report.verdict)};
+    return {.json = to_json(report, JsonLayout::OneLine, extra), .code = code_of(report.verdict)};
   }
 
  private:
@@ -98,6 +106,26 @@ class Batch {
     Input input;
     CheckOptions options;
   };
+
+  [[nodiscard]] int code_of(Verdict verdict) const {
+    const bool tolerated = verdict == Verdict::Rejected && request_.fail_on == FailOn::NoVerdict;
+    return tolerated ? kAccepted : exit_code_of(verdict);
+  }
+
+  // nullopt if there is none, so that words have to say why.
+  [[nodiscard]] std::optional<LineResult> verdict_of(const DeclaredLine& line,
+                                                     const std::string& extra) const {
+    const FirstFinding first = Verdicts({.options = line.options}).of(line.input);
+    if (first.verdict == Verdict::NoVerdict) return std::nullopt;
+    std::string json =
+        fmt::format("{{\"schema\":1,\"verdict\":{}", json_quoted(name_of(first.verdict)));
+    if (!first.rule.empty()) json += fmt::format(",\"rule\":{}", json_quoted(first.rule));
+    if (first.place) {
+      json += fmt::format(",\"rank\":{},\"index\":{}", first.place->rank, first.place->index);
+    }
+    if (!extra.empty()) json += fmt::format(",\"input\":{{{}}}", extra);
+    return LineResult{.json = json + "}", .code = code_of(first.verdict)};
+  }
 
   [[nodiscard]] Read<DeclaredLine> declared_line(const JsonDocument& document) const {
     auto input =

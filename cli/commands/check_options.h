@@ -29,6 +29,7 @@ struct CheckRequest : InputRequest {
   std::vector<std::string> more;  ///< files beside that of `input`
   std::string batch;
   FailOn fail_on = FailOn::NoVerdict;
+  bool verdicts = false;  ///< of a batch's lines the verdicts alone, without words
   std::string output = "-";
   std::vector<AskedProfile> profiles{AskedProfile{}};
   ReportFormat format = ReportFormat::Text;

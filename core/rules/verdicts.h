@@ -14,9 +14,9 @@
 // that entries run ahead of what they need, and the first that does is known from the counting.
 // Everything else is left to the rules.
 //
-// This is a feature of the library, for programs that search for orders (docs/verdicts.md); no
-// command uses it. `check --batch` prints reports with words, and minimise asks whether a certain
-// rule is still broken anywhere, warnings included, where this knows the first error alone.
+// It is for programs that search for orders (docs/verdicts.md) and for `check --batch --verdicts`.
+// Minimise asks whether a certain rule is still broken anywhere, warnings included, where this knows
+// the first error alone.
 //
 // verdicts_test.cpp, tests/exhaustive and fuzz_verdicts test that this is check()'s answer;
 // bench_verdicts prints how fast it is.

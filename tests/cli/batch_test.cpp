@@ -76,6 +76,56 @@ TEST(Batch, ALineThatTheTopologyDoesNotFitHasNoVerdict) {
   EXPECT_EQ(verdicts_of(batch(line, {"--topology", "loop"})), (Verdicts{"accepted", "no-verdict"}));
 }
 
+// A line's slip is looked for behind the verdict, so its place is not compared where there is one.
+TEST(Batch, VerdictsAloneAreThoseOfTheReports) {
+  const std::string lines =
+      "{\"order\":[1,-1]}\n"
+      "{\"order\":[1,-1,-1,1]}\n"
+      "{\"order\":[2,1,-1,-2],\"num_layers_per_chunk\":[1,1],\"plan\":\"te\"}\n"
+      "{\"order\":[1,1,-1,-1,-1.5,-1.5],\"num_layers_per_chunk\":[1],\"plan\":\"te\"}\n"
+      "{\"csv\":[\"0F0,0B0\",\"1B0,1F0\"]}\n"
+      "{\"ranks\":[{\"order\":[\"F1.0\",\"B1.0\"]},{\"order\":[\"B1.0\",\"F1.0\"]}],"
+      "\"placement\":\"chain\"}\n";
+  for (const std::vector<std::string>& flags :
+       {std::vector<std::string>{}, {"--topology", "chain"}, {"--plan", "te"}}) {
+    std::vector<std::string> alone = flags;
+    alone.emplace_back("--verdicts");
+    const Outcome whole = batch(lines, flags);
+    const Outcome brief = batch(lines, alone);
+    EXPECT_EQ(brief.exit_code, whole.exit_code);
+    EXPECT_EQ(verdicts_of(brief), verdicts_of(whole));
+    const std::vector<json> reports = results_of(whole);
+    const std::vector<json> results = results_of(brief);
+    ASSERT_EQ(results.size(), 6U);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (results[i].at("verdict") != "rejected") {
+        EXPECT_FALSE(results[i].contains("rule"));
+        continue;
+      }
+      EXPECT_EQ(results[i].at("rule"), reports[i].at("diagnostics").at(0).at("rule")) << results[i];
+    }
+  }
+}
+
+TEST(Batch, AVerdictAloneNamesItsRuleAndPlaceAndWhatTheLineKeeps) {
+  const Outcome outcome =
+      batch("{\"order\":[1,-1,-1,1],\"note\":\"mine\"}\n{\"order\":[1,-1,\n", {"--verdicts"});
+  EXPECT_EQ(outcome.exit_code, 3);
+  const auto lines = lines_of(outcome.out);
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(lines[0],
+            "{\"schema\":1,\"verdict\":\"rejected\",\"rule\":\"S23\",\"rank\":0,\"index\":2,"
+            "\"input\":{\"note\":\"mine\"}}");
+  EXPECT_EQ(json::parse(lines[1]).at("verdict"), "no-verdict");
+  EXPECT_FALSE(json::parse(lines[1]).at("diagnostics").empty()) << "its words say what to mend";
+}
+
+TEST(Batch, VerdictsAloneNeedABatchAndNoProfile) {
+  EXPECT_EQ(run_capo({"check", "--order", "[1, -1]", "--verdicts"}).exit_code, 2);
+  EXPECT_EQ(batch("{\"order\":[1,-1]}\n", {"--verdicts", "--profile", "te"}).exit_code, 2);
+  EXPECT_EQ(batch("{\"order\":[1,-1,-1]}\n", {"--verdicts", "--fail-on", "rejected"}).exit_code, 1);
+}
+
 TEST(Batch, ResultsComeInTheOrderOfTheLines) {
   std::string lines;
   for (int i = 1; i <= 300; ++i) {
