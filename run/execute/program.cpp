@@ -355,10 +355,30 @@ class Builder {
   void collect(BufferId made) {
     if (made != kNoBuffer) program.parts.push_back(collecting(made));
   }
-  // Appends to the last op of the stream that made it, since no other waits for it.
+  // The last op of each other stream of a stream's rank.
+  [[nodiscard]] std::vector<std::uint32_t> last_beside(std::uint32_t stream) const {
+    std::map<std::uint32_t, std::uint32_t> last;
+    for (std::uint32_t op = 0; op < program.ops.size(); ++op) {
+      const std::uint32_t other = program.ops[op].stream;
+      if (other != stream && program.rank_of_stream[other] == program.rank_of_stream[stream])
+        last[other] = op;
+    }
+    std::vector<std::uint32_t> ops;
+    for (const auto& [other, op] : last) ops.push_back(op);
+    return ops;
+  }
+  // Appends to the last op of the stream that made it. If the rank has other streams, an op of its
+  // own waits for them, since the step ends behind all that the rank does.
   void collect_what_is_left() {
     for (const HandedOn& left : handed_on_) {
       if (left.buffer == kNoBuffer) continue;
+      if (auto others = last_beside(left.stream); !others.empty()) {
+        const auto part = static_cast<std::uint32_t>(program.parts.size());
+        program.parts.push_back(collecting(left.buffer));
+        program.ops.push_back({.stream = left.stream, .first_part = part, .end_part = part + 1});
+        program.waits.push_back(std::move(others));
+        continue;
+      }
       const auto last = std::find_if(program.ops.rbegin(), program.ops.rend(),
                                      [&](const Op& op) { return op.stream == left.stream; });
       program.parts.insert(program.parts.begin() + last->end_part, collecting(left.buffer));

@@ -256,13 +256,15 @@ EventId Stepper::begin_times() {
   return closest;
 }
 
-// An op that only begins transfers, or waits for their other ends, has nothing to time.
+// An op that only begins transfers, waits for their other ends, or gives out a gradient has nothing
+// to time.
 bool Stepper::takes_time(const Op& op) const {
   return std::any_of(program_.parts.begin() + op.first_part, program_.parts.begin() + op.end_part,
                      [](const OpPart& part) {
                        return part.kind != OpPart::Kind::Send &&
                               part.kind != OpPart::Kind::Receive &&
-                              part.kind != OpPart::Kind::Delivered;
+                              part.kind != OpPart::Kind::Delivered &&
+                              part.kind != OpPart::Kind::Collect;
                      });
 }
 

@@ -192,6 +192,17 @@ TEST(Program, WhatIsHandedOnLastIsCollectedOnItsOwnStream) {
   EXPECT_EQ(words.acts_of(7), both("1"));
 }
 
+// The step ends behind all streams of a rank: an op of its own waits for the other one.
+TEST(Program, WhatIsHandedOnLastIsCollectedBehindAllStreamsOfItsRank) {
+  const Launched launched(testing_support::read_schedule(
+                              "ranks 1\nmicrobatches 1\nrank 0: F1.0 B1.0 W1.0 F2.0 B2.0 W2.0\n"),
+                          {.model_chunks = {2}}, {.weight_stream = true});
+  const Lines all = launched.words().lines();
+  ASSERT_EQ(all.size(), 7U);
+  EXPECT_EQ(all[5], "1: W2.0; after 4");
+  EXPECT_EQ(all[6], "0: collect grad input of 1.0 at 1.0; after 5");
+}
+
 // Chunks 3 and 1 are the first layers of the two; 4 and 2 hand on within.
 TEST(Program, OnlyTheFirstLayerOfAModelChunkHandsOn) {
   const Launched launched(
