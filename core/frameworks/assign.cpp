@@ -138,6 +138,9 @@ class Finders final : public CourseVisitor {
   void receiving(const Receiving& receiving, const Clock& clock) override {
     of(receiving.rank).receiving(receiving, clock);
   }
+  void end() {
+    for (HazardFinder& finder : finders_) finder.end();
+  }
 
   std::vector<Hazard> found;
 
@@ -154,6 +157,7 @@ std::vector<Hazard> judge_rank_by_rank(const BufferTable& table, const SweptCour
     std::vector<Hazard>& of_rank = found[RankId(rank).index()];
     HazardFinder finder(table, plan, rank, of_rank);
     replay.run(table, rank, finder);
+    finder.end();
     of_rank.shrink_to_fit();
   });
   std::size_t count = 0;
@@ -173,6 +177,7 @@ std::vector<Hazard> judge(const BufferTable& table, const Course& replay, const 
   if (replay.swept) return judge_rank_by_rank(table, *replay.swept, plan);
   Finders finders(table, plan);
   run_course(table, replay, finders);
+  finders.end();
   return std::move(finders.found);
 }
 

@@ -142,6 +142,7 @@ void HazardFinder::work(std::int32_t rank, const Work& work, BufferId fed_by, co
   const MemoryUser user{.rank = rank, .entry = work.entry, .kind = work.kind};
   const EventId event = note(user, clock.now(), clock.now());
   found_before_ = found_.size();
+  if (last_ == kNone || work.entry >= events_[last_].user.entry) last_ = event;
   BufferId handing_on = kNoBuffer;
   if (fed_by != kNoBuffer) read(fed_by, event, clock);
   if (has_receives_) {
@@ -166,6 +167,13 @@ void HazardFinder::work(std::int32_t rank, const Work& work, BufferId fed_by, co
   // The send of the last one is over by the end of this chunk of the model, and no sooner.
   if (handed_on_ != kNoBuffer) read(handed_on_, event, clock, true);
   handed_on_ = handing_on;
+}
+
+// No backward ends the send of the last one, but the step does, behind all work of the rank.
+void HazardFinder::end() {
+  if (handed_on_ == kNoBuffer) return;
+  found_before_ = found_.size();
+  read(handed_on_, last_, Clock(nullptr, events_[last_].point), true);
 }
 
 void HazardFinder::sent(const Sending& sending, const Clock& clock) {

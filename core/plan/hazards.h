@@ -68,6 +68,9 @@ class HazardFinder final : public CourseVisitor {
   void work(std::int32_t rank, const Work& work, BufferId fed_by, const Clock& clock) override;
   void sent(const Sending& sending, const Clock& clock) override;
   void receiving(const Receiving& receiving, const Clock& clock) override;
+  /// The course of the rank is over, and with it the send of the grad input that was handed on
+  /// last.
+  void end();
 
  private:
   // An event that touched memory, with the facts that later events ask for.
@@ -135,6 +138,7 @@ class HazardFinder final : public CourseVisitor {
   std::map<std::int64_t, Held> held_;
   Units units_;
   BufferId handed_on_ = kNoBuffer;  // the grad input that a send may still be reading
+  EventId last_ = kNone;            // the work that stands last in the order
   std::vector<Event> events_;
   std::size_t found_before_ = 0;  // hazards before the piece of work at hand
 };

@@ -107,8 +107,12 @@ class Sharing {
     written_at_[cells.out] = at;
     if (!self.sends) return;
     // The send before is over only now.
-    if (sent_ && written_at_.at(sent_->cell) != sent_->at) found.push_back({Flaw::CutOff, at});
+    send_ends(at);
     sent_ = Sent{cells.out, at};
+  }
+
+  void send_ends(int at) {
+    if (sent_ && written_at_.at(sent_->cell) != sent_->at) found.push_back({Flaw::CutOff, at});
   }
 
   std::vector<Flaw> found;
@@ -137,6 +141,8 @@ std::vector<Flaw> flaws(const DeclaredCapture& capture) {
     if (kind == Capture::Forward) sharing.forward(self, capturing.forward(chunk), at);
     if (kind == Capture::Backward) sharing.backward(self, capturing.backward(chunk), at);
   }
+  // The last send is over when everything is.
+  sharing.send_ends(static_cast<int>(capture.order.size()) - 1);
   return sharing.found;
 }
 

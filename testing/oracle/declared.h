@@ -11,7 +11,7 @@
 //   lost      a forward takes an input whose maker needs no gradient of it, and does itself
 //   misplaced a backward takes the gradients of a graph whose output stands at another position
 //   cut off   a gradient that goes to another rank is overwritten before the next chunk that sends
-//             one has ended
+//             one has ended, or the last one of all before the last entry has
 //   too much  the weights and all cells that were ever given out do not fit
 //
 // It shares no code with the product and includes only the standard library. Of sound orders only.

@@ -35,16 +35,6 @@ bool refused(const Declared& declared) {
                      [](const Module& module) { return !module.flags.input_requires_grad; });
 }
 
-// The window of a send is open until the next chunk of the model ends. No chunk ends behind the
-// last one, so if another layer follows it, its send has no end.
-bool leaves_a_window_open(const Declared& declared) {
-  const auto& ranks = declared.schedule.ranks;
-  return !declared.options.plan.model_chunks.empty() &&
-         std::any_of(ranks.begin(), ranks.end(), [](const RankOrder& rank) {
-           return !rank.order.empty() && rank.order.back().chunk != 1;
-         });
-}
-
 // The case under capo's own plan if it is a fault there too, or else the case itself.
 TruthCase under_safe_plan(TruthCase made) {
   TruthCase safe = made;
@@ -66,7 +56,7 @@ TruthCase fault_case(Dice& dice, std::span<const Fault<Declared>> faults, Draw d
     if (!broken || !broken->subject.options.plan.kind) continue;
     Declared declared = broken->subject;
     fill_shapes(declared);
-    if (refused(declared) || leaves_a_window_open(declared)) continue;
+    if (refused(declared)) continue;
     TruthCase made = case_of(std::move(declared));
     made.fault = fault.name;
     made.made = Made::Faulty;

@@ -7,6 +7,7 @@
 #include "core/frameworks/te/from_te_list.h"
 #include "testing/generators/sound_order.h"
 #include "testing/generators/sound_schedule.h"
+#include "testing/oracle/declared.h"
 #include "tests/core/plan/planned.h"
 #include "tests/core/plan/sharing.h"
 #include "tests/properties/drawn_step.h"
@@ -49,6 +50,11 @@ void forget_a_shape(Keyed& made) {
   }
 }
 
+oracle::Capture::Kind oracle_kind(Kind kind) {
+  if (kind == Kind::Forward) return oracle::Capture::Forward;
+  return kind == Kind::Backward ? oracle::Capture::Backward : oracle::Capture::Weight;
+}
+
 Keyed keyed(const TeOrder& order) {
   Keyed made{.schedule = from_te_list(order.list, order.declarations()).schedule,
              .modules = {.list = {}, .layers = {{}}},
@@ -68,10 +74,7 @@ Keyed keyed(const TeOrder& order) {
   }
   if (below(3) == 0) forget_a_shape(made);
   for (const Entry& entry : rank.order) {
-    const auto kind = entry.kind == Kind::Forward    ? oracle::Capture::Forward
-                      : entry.kind == Kind::Backward ? oracle::Capture::Backward
-                                                     : oracle::Capture::Weight;
-    made.capture.order.push_back({kind, entry.chunk - 1});
+    made.capture.order.push_back({oracle_kind(entry.kind), entry.chunk - 1});
   }
   return made;
 }
@@ -183,6 +186,46 @@ RC_GTEST_PROP(Memory, HurtsInAChainWhomTheOracleSays, ()) {
   }
   std::sort(expected.begin(), expected.end());
   std::sort(found.begin(), found.end());
+  RC_CLASSIFY(!found.empty());
+  RC_ASSERT(found == expected);
+}
+
+// A list with chunks of one layer, some of which begin a chunk of the model and send their
+// gradient. Sizes differ or are all alike, so that of free cells that fit the last one is taken,
+// whatever it held.
+RC_GTEST_PROP(Memory, IsTakenTooEarlyFromWhatIsSentWhereTheOracleSays, ()) {
+  const TeOrder order = *te_capturable_order();
+  Schedule schedule = from_te_list(order.list, order.declarations()).schedule;
+  RankOrder& rank = schedule.ranks.front();
+  rank.layers = {.form = Layers::Form::List, .values = {}};
+  ModuleTable modules{.list = {}, .layers = {{}}};
+  PlanOptions options{.aliases = Aliases{.input = true, .grad_output = true}};
+  oracle::DeclaredCapture capture;
+  const bool alike = below(2) == 0;
+  std::int32_t begins = 0;  // the chunk at which the next chunk of the model begins
+  for (std::int32_t chunk = 0; chunk < order.chunks(); ++chunk) {
+    const int bytes = alike ? 1 : 2 + below(3);
+    capture.chunks.push_back({.keys = {bytes, 1}, .input_bytes = bytes, .sends = chunk == begins});
+    if (chunk == begins) {
+      options.model_chunks.push_back(std::min(1 + below(3), order.chunks() - chunk));
+      begins += options.model_chunks.back();
+    }
+    rank.layers.values.push_back(1);
+    modules.layers[0].push_back({chunk});
+    modules.list.push_back(
+        {.name = fmt::format("m{}", chunk),
+         .bytes = {.input = bytes, .output = 1, .activations = 0, .operands = 0, .weight = 0}});
+  }
+  for (const Entry& entry : rank.order)
+    capture.order.push_back({oracle_kind(entry.kind), entry.chunk - 1});
+  std::vector<int> expected;
+  for (const oracle::Flaw& flaw : oracle::flaws(capture)) {
+    if (flaw.kind == oracle::Flaw::CutOff) expected.push_back(flaw.position);
+  }
+  std::vector<int> found;
+  for (const Hazard& hazard : PlannedStep(schedule, modules, options).hazards(PlanKind::Te)) {
+    if (hazard.window) found.push_back(static_cast<int>(hazard.reader.entry));
+  }
   RC_CLASSIFY(!found.empty());
   RC_ASSERT(found == expected);
 }

@@ -123,6 +123,46 @@ TEST(Hazards, AnInputGradientIsSentUntilTheNextChunkOfTheModelEnds) {
       << "chunks of the model were not declared";
 }
 
+// Layer 1 is the first of a chunk of the model with three. Its gradient is let go when the backward
+// of layer 2 is captured, and no later backward of layer 1 ends its send.
+TEST(Hazards, TheInputGradientThatIsHandedOnLastIsSentUntilTheStepEnds) {
+  const auto hazards = [](const std::string& order, const std::vector<std::int32_t>& chunks) {
+    return words_of(PlannedStep(one_rank(order, 1), {}, {.aliases = kBoth, .model_chunks = chunks})
+                        .hazards(PlanKind::Te));
+  };
+  const std::string in_turn = "F1.0 B1.0 F2.0 B2.0 F3.0 B3.0";
+  EXPECT_EQ(hazards(in_turn, {3}), Lines{"grad input of 1.0 by 4, sent at 5"});
+  EXPECT_EQ(hazards(in_turn, {1, 1, 1}), Lines{}) << "each send is over at the next backward";
+  EXPECT_EQ(hazards("F1.0 F2.0 F3.0 B3.0 B2.0 B1.0", {3}), Lines{}) << "it is the last backward";
+  EXPECT_EQ(hazards("F1.0 B1.0 F2.0 B2.0", {2}), Lines{}) << "let go, and nobody takes it";
+  EXPECT_EQ(hazards("F1.0 B1.0 W1.0 F2.0 B2.0 W2.0 F3.0 B3.0 W3.0", {3}),
+            Lines{"grad input of 1.0 by 6, sent at 8"});
+}
+
+TEST(Hazards, TheStepOfEachRankEndsBehindItsOwnWork) {
+  Schedule schedule = read_schedule(
+      "ranks 2\nmicrobatches 1\n"
+      "rank 0: F1.0 B1.0 F2.0 B2.0 F3.0 B3.0\n"
+      "rank 1: F3.0 F2.0 F1.0 B1.0 B2.0 B3.0\n");
+  const PlannedStep step(schedule, {}, {.aliases = kBoth, .model_chunks = {3}});
+  const auto hazards = step.hazards(PlanKind::Te);
+  EXPECT_EQ(words_of(hazards),
+            (Lines{"grad input of 1.0 by 4, sent at 5", "grad input of 1.0 by 5, sent at 5"}));
+  EXPECT_EQ(hazards.front().victim.rank, 0);
+  EXPECT_EQ(hazards.back().victim.rank, 1);
+}
+
+// W1.0 takes the memory on a stream of its own, and the step ends behind that as well.
+TEST(Hazards, TheStepEndsBehindAllStreamsOfARank) {
+  const PlannedStep step(one_rank("F1.0 F2.0 B1.0 B2.0 W1.0 W2.0", 1), {},
+                         {.aliases = Aliases{}, .model_chunks = {2}}, {.weight_stream = true});
+  const auto hazards = step.hazards(PlanKind::Te);
+  ASSERT_EQ(words_of(hazards), Lines{"grad input of 1.0 by 4, sent at 5"});
+  EXPECT_EQ(step.table().at(hazards[0].taker).kind, BufferKind::Scratch);
+  EXPECT_EQ(hazards[0].reader.kind, Kind::BackwardWeight);
+  EXPECT_EQ(words_of(step.hazards(PlanKind::Safe)), Lines{});
+}
+
 // --- made-up plans -------------------------------------------------------------------------------
 
 // Everything apart, to be laid over each other by hand.

@@ -137,6 +137,29 @@ TEST(Victims, OfAModuleThatIsSaidToCopyThereAreNone) {
   EXPECT_EQ(rows.count, sampled(200));
 }
 
+// The gradient that chunk 1 hands on last is sent until the step ends, and overwritten by then.
+TEST(Victims, AreAmongGradientsThatAreStillSentAtTheEnd) {
+  const auto report_with = [](const std::string& order, std::vector<std::int32_t> model_chunks,
+                              Granularity graphs) {
+    CheckOptions options = every_layer(small(ModuleKind::Linear), PlanKind::Te);
+    options.plan.model_chunks = std::move(model_chunks);
+    return report_of(admitted(typed(order), options), {.graphs = graphs, .replays = 2});
+  };
+  for (const Granularity graphs : kGranularities) {
+    for (const std::string order :
+         {"[1, -1, 2, -2, 3, -3]", "[1, -1, -1.5, 2, -2, -2.5, 3, -3, -3.5]"}) {
+      SCOPED_TRACE(order);
+      const RunReport late = report_with(order, {3}, graphs);
+      EXPECT_EQ(cells_of(late.victims.grad_input), (Cells{{0, 0}}));
+      EXPECT_EQ(late.victims, late.predicted);
+      EXPECT_FALSE(late.bit_equal);
+      const RunReport in_time = report_with(order, {1, 1, 1}, graphs);
+      EXPECT_TRUE(in_time.bit_equal);
+      EXPECT_EQ(in_time.victims, in_time.predicted);
+    }
+  }
+}
+
 TEST(Victims, AreThoseSeenOnTheDevice) {
   Rows rows;
   Sample sample;

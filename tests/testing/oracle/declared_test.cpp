@@ -58,6 +58,16 @@ TEST(DeclaredOracle, WhatIsSentLastsToTheEndOfTheNextThatSends) {
   EXPECT_EQ(flaws(capture_of(both, {1, 2, 1, 2, -2, -1, -2, -1})), Flaws{});
 }
 
+TEST(DeclaredOracle, WhatIsSentLastLastsToTheEndOfTheOrder) {
+  const std::vector<DeclaredLayer> one_of_three{{.sends = true}, {}, {}};
+  EXPECT_EQ(flaws(capture_of(one_of_three, {1, -1, 2, -2, 3, -3})), (Flaws{{Flaw::CutOff, 5}}));
+  EXPECT_EQ(flaws(capture_of(one_of_three, {1, -1, 2, -2, 2, 3, -2, -3})),
+            (Flaws{{Flaw::CutOff, 7}}));
+  EXPECT_EQ(flaws(capture_of(one_of_three, {1, 2, 3, -3, -2, -1})), Flaws{});
+  const std::vector<DeclaredLayer> all{{.sends = true}, {.sends = true}, {.sends = true}};
+  EXPECT_EQ(flaws(capture_of(all, {1, -1, 2, -2, 3, -3})), Flaws{});
+}
+
 // The gradient that chunk 1 sends is given back at -3, and the next -3 takes it; chunk 2 sees the
 // end of the send.
 TEST(DeclaredOracle, CellsOfThePoolAreSharedBySize) {
