@@ -109,6 +109,7 @@ PlannedStep::PlannedStep(const Input& input, const CheckOptions& options) {
   }
   Lifetimes lifetimes(table);
   run_course(table, view.course_of(*context.wirings().back()), lifetimes);
+  lifetimes.end();
   for (BufferId buffer = 0; buffer < table.all(); ++buffer) {
     const auto& lifetime = lifetimes.of[buffer];
     const std::int64_t address = view.plan().address[buffer];

@@ -2,10 +2,15 @@
 
 #include "core/plan/accesses.h"
 
+#include <cstddef>
+
 namespace capo {
 
 UseVisitor::UseVisitor(const BufferTable& table)
-    : table_(table), handed_on_(table.ranks(), kNoBuffer), received_(table.all() - table.size()) {
+    : table_(table),
+      handed_on_(table.ranks(), kNoBuffer),
+      last_(table.ranks()),
+      received_(table.all() - table.size()) {
 }
 
 void UseVisitor::work(std::int32_t rank, const Work& work, BufferId fed_by, const Clock& clock) {
@@ -25,10 +30,20 @@ void UseVisitor::work(std::int32_t rank, const Work& work, BufferId fed_by, cons
       handing_on = table_.id(rank, work.chunk, layer, work.microbatch, BufferKind::GradInput);
   });
   ++of.layer;
+  BufferUse& last = last_[RankId(rank).index()];
+  if (of.entry >= last.entry) last = of;
   if (handing_on == kNoBuffer) return;
   BufferId& before = handed_on_[RankId(rank).index()];
   if (before != kNoBuffer) used(before);
   before = handing_on;
+}
+
+void UseVisitor::end() {
+  for (std::size_t rank = 0; rank < handed_on_.size(); ++rank) {
+    if (handed_on_[rank] == kNoBuffer) continue;
+    last_[rank].buffer = handed_on_[rank];
+    use(last_[rank]);
+  }
 }
 
 void UseVisitor::sent(const Sending& sending, const Clock& clock) {

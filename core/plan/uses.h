@@ -1,6 +1,6 @@
 // UseVisitor walks a course and reports who uses which buffer when: each piece of work uses its
-// operands and results, a backward the gradients that it hands on, a send what it sends, and a
-// receive what it receives.
+// operands and results, a backward the gradients that it hands on until the next one is over or the
+// step is, a send what it sends, and a receive what it receives.
 //
 //   rank 0: F1 B1     F1 uses output and activations; B1 reads them, and uses the grad input
 //
@@ -36,6 +36,8 @@ class UseVisitor : public CourseVisitor {
   void work(std::int32_t rank, const Work& work, BufferId fed_by, const Clock& clock) final;
   void sent(const Sending& sending, const Clock& clock) final;
   void receiving(const Receiving& receiving, const Clock& clock) final;
+  /// The course is over, and with it the sends of the gradients that were handed on last.
+  void end();
 
  protected:
   /// Uses come work by work, in an order in which they could happen.
@@ -44,6 +46,7 @@ class UseVisitor : public CourseVisitor {
  private:
   const BufferTable& table_;
   std::vector<BufferId> handed_on_;  // by rank
+  std::vector<BufferUse> last_;      // by rank: the work that stands last in its order
   std::vector<bool> received_;       // by buffer of a receive: one has begun
   std::uint32_t number_ = 0;
 };

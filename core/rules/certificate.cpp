@@ -302,6 +302,7 @@ class CertificateWriter {
       : view_(view), steps_(std::move(steps)), paths_(steps_) {
     Uses uses(view.table(), view.plan(), steps_);
     run_course(view.table(), view.course(), uses);
+    uses.end();
     place_all(std::move(uses.of));
   }
 

@@ -44,6 +44,7 @@ Lines uses_of(const std::string& text) {
   const PlanView& view = context.plan_view();
   Heard heard(view.table());
   run_course(view.table(), view.course_of(*context.wirings().back()), heard);
+  heard.end();
   return heard.of_rank_0;
 }
 
@@ -72,6 +73,16 @@ TEST(Uses, ABackwardUsesTheGradientThatTheOneBeforeItHandsOn) {
   EXPECT_EQ(std::count(uses.begin(), uses.end(), "3 grad input of 2"), 1);
   const Lines undeclared = uses_of("capo 1\n" + order);
   EXPECT_EQ(std::count(undeclared.begin(), undeclared.end(), "3 grad input of 2"), 0);
+}
+
+// No backward comes behind the last one, so that its gradient is sent until the step ends.
+TEST(Uses, TheLastWorkUsesTheGradientThatIsHandedOnLast) {
+  const Lines uses =
+      uses_of("capo 1\nrank 0 model-chunks 2\nrank 0: F1.0 B1.0 F2.0 B2.0 F2.1 F1.1 B1.1 B2.1\n");
+  EXPECT_EQ(std::count(uses.begin(), uses.end(), "6 grad input of 1"), 2)
+      << "what it writes, and the one before";
+  ASSERT_FALSE(uses.empty());
+  EXPECT_EQ(uses.back(), "7 grad input of 1");
 }
 
 // It receives all the same: what comes in goes through it to the chunk behind it.
