@@ -52,6 +52,7 @@ GATHERED = {"schema": 1, "groups": [{"name": "fsdp", "members": [0, 1], "actions
 # Orders with what the corpus lacks, each with its arguments and a model: name, text, arguments, model.
 WRITTEN = [
     ("gradients-handed-on.order", "capo 1\nrank 0 model-chunks 1,1\nrank 0: F1 F2 F1 F2 F1 F2 B2 B1 B2 B1 B2 B1\n", [], None),
+    ("gradient-handed-on-last.order", "capo 1\nrank 0 model-chunks 3\nrank 0: F1 F1 B1 B1 F2 B2 F3 B3 F3 F2 B3 B2\n", [], None),
     ("chunks-without-layers.order", "capo 1\nplacement loop\nrank 0 layers 0,1\nrank 1 layers 1,0\n"
      "rank 0: F1 F1 F2 F2 B2 B2 B1 B1\nrank 1: F1 F1 F2 F2 B2 B2 B1 B1\n", [], None),
     ("buffers-of-two-sizes.te", "[1, 2, 1, 2, -2, -1, 1, 2, -2, -1, -2, -1]\n", [], SIZES),
