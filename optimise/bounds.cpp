@@ -1,5 +1,6 @@
 #include "optimise/bounds.h"
 
+#include "optimise/calls.h"
 #include "optimise/windows.h"
 
 #include <fmt/format.h>
@@ -194,6 +195,7 @@ void raise_by_narrowing(Bound& bound, const Problem& problem, std::optional<std:
 
 LowerBounds lower_bounds(const Problem& problem, std::uint64_t states,
                          const std::function<bool()>& stopped) {
+  if (problem.fuses()) return lower_bounds(with_least_weights(problem), states, stopped);
   LowerBounds bounds;
   const Problem ends = ends_of(problem);
   const Windows all(ends, std::nullopt);

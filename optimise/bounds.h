@@ -12,6 +12,9 @@
 //
 // Heads and tails are those of windows.h.
 //
+// Where weight gradients are called several at a time, each takes its share of the best call here
+// (with_least_weights() of calls.h).
+//
 // sim/bounds.cpp has closed forms for costs that are the same everywhere, which also count the
 // windows in which a full rank idles again and again; the larger of both is taken. A
 // bound is rounded down by a millionth of a millionth, which is more than its additions are wrong.

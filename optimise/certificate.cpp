@@ -20,6 +20,10 @@
 // least head and the last the least tail. Which tasks these are is read off the shortest sequence
 // that may be interrupted.
 //
+// Weight gradients that are called several at a time make the problem say "fuse_w", how many a call
+// takes, and of each stage what a "further" one of a call takes. In the reasoning each takes its
+// share of the best call (with_least_weights()), and orders are run in calls.
+//
 // The heads and tails here are found again and apart from bounds.cpp, with their reasons; where
 // they show less than the bound, the certificate says how much. A further step of reasoning is a
 // word in By and a function of the checker's; so is a further argument. One of them is narrowing
@@ -28,6 +32,7 @@
 
 #include "core/base/index.h"
 #include "optimise/bounds.h"
+#include "optimise/calls.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -387,13 +392,18 @@ std::string problem_text(const Problem& problem) {
       "\"memory_limit\": {}, \"stages\": [",
       name_of(frame.topology), frame.ranks, frame.chunks, frame.microbatches,
       std::isfinite(problem.memory_limit) ? fmt::format("{}", problem.memory_limit) : "null");
+  if (problem.fuses()) {
+    text.insert(text.rfind("\"stages\""), fmt::format("\"fuse_w\": {}, ", frame.weights_in_call));
+  }
   for (std::size_t stage = 0; stage < problem.stages(); ++stage) {
     const Series& f = problem.series[series_of(stage, Half::Forward)];
     const Series& b = problem.series[series_of(stage, Half::Backward)];
     const Series& w = problem.series[series_of(stage, Half::Weight)];
-    text += fmt::format("{}\n{{\"takes\": [{},{},{}], \"holds\": [{},{},{}], \"lags\": [{},{}]}}",
-                        stage == 0 ? "" : ",", f.takes, b.takes, w.takes, f.holds, b.holds, w.holds,
-                        f.lag, b.lag);
+    const std::string further =
+        problem.fuses() ? fmt::format(", \"further\": {}", w.further) : std::string();
+    text += fmt::format("{}\n{{\"takes\": [{},{},{}]{}, \"holds\": [{},{},{}], \"lags\": [{},{}]}}",
+                        stage == 0 ? "" : ",", f.takes, b.takes, w.takes, further, f.holds, b.holds,
+                        w.holds, f.lag, b.lag);
   }
   return text + "]}";
 }
@@ -521,8 +531,9 @@ Certificate certificate_of(const Problem& problem, Objective objective, const Lo
                            const Orders& orders, const Figures& figures) {
   const bool of_span = objective == Objective::Span;
   const Bound& bound = of_span ? bounds.span : bounds.makespan;
-  const Shown shown = shown_by(problem, objective, bound,
-                               of_span ? problem.closed_forms.span : problem.closed_forms.makespan);
+  const Shown shown =
+      shown_by(problem.fuses() ? with_least_weights(problem) : problem, objective, bound,
+               of_span ? problem.closed_forms.span : problem.closed_forms.makespan);
   const double value = std::min(bound.value, shown.value);
   return {.shown = value,
           .text = fmt::format(

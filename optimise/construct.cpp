@@ -1,6 +1,7 @@
 #include "optimise/construct.h"
 
 #include "core/base/index.h"
+#include "optimise/calls.h"
 
 #include <fmt/format.h>
 
@@ -25,6 +26,7 @@ class Construction {
   Construction(const Problem& problem, const Rules& rules)
       : problem_(problem),
         rules_(rules),
+        calls_(problem),
         count_(problem.series.size(), 0),
         end_(problem.tasks(), kUnknown),
         ranks_(problem.of_rank.size()) {
@@ -61,15 +63,35 @@ class Construction {
     double held = 0;
     double limit = 0;
     Half last = Half::Weight;  ///< the last forward or backward; Weight: there was none
+    std::uint32_t place = 0;   ///< of the last task in its call
     Candidate next;
     std::vector<SeriesId> order;
   };
+
+  [[nodiscard]] static SeriesId last_of(const Rank& rank) {
+    return rank.order.empty() ? kNoSeries : rank.order.back();
+  }
+  /// The place in a call that a task of the series would have now.
+  [[nodiscard]] std::uint32_t place_of(const Rank& rank, SeriesId series) const {
+    return calls_.place_behind(last_of(rank), rank.place, series);
+  }
+
+  // Whether a weight gradient of the series goes on with a call, or begins one that those which
+  // wait, or those which are left, fill.
+  [[nodiscard]] bool fills_call(const Rank& rank, SeriesId weight) const {
+    if (place_of(rank, weight) > 0) return true;
+    const SeriesId backward = series_of(stage_of(weight), Half::Backward);
+    const auto most = static_cast<std::uint32_t>(problem_.frame.weights_in_call);
+    const std::uint32_t left = problem_.microbatches() - count_[weight];
+    return count_[backward] - count_[weight] >= std::min(most, left);
+  }
 
   void begin_next(std::size_t rank) {
     Rank& of = ranks_[rank];
     const SeriesId id = of.next.series;
     const Series& series = problem_.series[id];
-    of.clock = of.next.begin + series.takes;
+    of.place = place_of(of, id);
+    of.clock = of.next.begin + calls_.takes(id, of.place);
     of.held += series.holds;
     of.order.push_back(id);
     if (half_of(id) != Half::Weight) of.last = half_of(id);
@@ -159,12 +181,15 @@ class Construction {
     return (half == Half::Forward) == forward_first ? 0 : 1;
   }
 
-  // Within a class the one that begins first is better, and then depth decides.
-  [[nodiscard]] bool better(const Candidate& a, const Candidate& b) const {
+  // Within a class the one that begins first is better, and then depth decides; of weight gradients
+  // one that goes on with a call.
+  [[nodiscard]] bool better(const Candidate& a, const Candidate& b, const Rank& rank) const {
     if (a.series == kNoSeries || b.series == kNoSeries) return b.series == kNoSeries;
     if (a.begin != b.begin) return a.begin < b.begin;
     const Half half = half_of(a.series);
     if (half == Half::Weight) {
+      const bool goes_on = place_of(rank, a.series) > 0;
+      if (goes_on != (place_of(rank, b.series) > 0)) return goes_on;
       // The one that has waited longest: of equal counts the later stage, whose backward came
       // first.
       const std::uint32_t age_a = count_[a.series];
@@ -189,21 +214,27 @@ class Construction {
       }
       const Candidate candidate{.series = series, .begin = begin};
       Candidate& of_class = best[as_index(precedence_of(half, of))];
-      if (better(candidate, of_class)) of_class = candidate;
+      if (better(candidate, of_class, of)) of_class = candidate;
     }
     const Candidate& weight = best[2];
     Candidate& instead = best[as_index(precedence_of(Half::Forward, of))];
     if (blocked && instead.series == kNoSeries) instead = weight;
-    const bool directly = rules_.eager_weights && weight.series != kNoSeries;
-    of.next = directly ? weight : chosen(best);
+    of.next = runs_directly(of, weight.series) ? weight : chosen(best, of);
+  }
+
+  // Whether a weight gradient runs before all others.
+  [[nodiscard]] bool runs_directly(const Rank& rank, SeriesId weight) const {
+    if (weight == kNoSeries) return false;
+    if (!rules_.full_calls) return rules_.eager_weights;
+    return place_of(rank, weight) > 0 || (rules_.eager_weights && fills_call(rank, weight));
   }
 
   // The first class that has a candidate, unless one of a lower class fits in front of it.
-  [[nodiscard]] Candidate chosen(const std::array<Candidate, 3>& best) const {
+  [[nodiscard]] Candidate chosen(const std::array<Candidate, 3>& best, const Rank& rank) const {
     Candidate choice;
     for (const Candidate& candidate : best) {
       if (candidate.series == kNoSeries) continue;
-      const double takes = problem_.series[candidate.series].takes;
+      const double takes = calls_.takes(candidate.series, place_of(rank, candidate.series));
       const bool fits = candidate.begin < choice.begin &&
                         candidate.begin + takes <= choice.begin + rules_.patience * takes;
       if (choice.series == kNoSeries || fits) choice = candidate;
@@ -213,6 +244,7 @@ class Construction {
 
   const Problem& problem_;
   const Rules& rules_;
+  Calls calls_;
   std::vector<std::uint32_t> count_;  // by series
   std::vector<double> end_;           // by task
   std::vector<Rank> ranks_;
@@ -259,7 +291,14 @@ std::vector<Rules> rule_settings(const Problem& problem) {
       }
     }
   }
-  return all;
+  if (!problem.fuses()) return all;
+  std::vector<Rules> both;  // each setting, and beside it the one that fills calls
+  for (Rules& each : all) {
+    both.push_back(each);
+    each.full_calls = true;
+    both.push_back(std::move(each));
+  }
+  return both;
 }
 
 }  // namespace capo::optimise

@@ -41,6 +41,9 @@ struct Rules {
   /// A weight gradient runs directly behind its backward; else where nothing else may run, or where
   /// a forward needs the room that it makes.
   bool eager_weights = false;
+  /// A call of weight gradients is filled once it has begun, and eager ones wait until they fill
+  /// it.
+  bool full_calls = false;
   double patience = 0;  ///< for a delay, in shares of the time of the task that delays
   /// Each rank uses this share of the memory limit, or of what it could hold at all; empty: all.
   std::vector<double> shares;

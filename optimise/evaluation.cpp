@@ -11,8 +11,6 @@ namespace capo::optimise {
 
 namespace {
 
-constexpr TaskNumber kNoTaskNumber = 0xffffffff;
-
 // The times of orders, and the order in which they were found, in which each task stands behind all
 // that it waits for.
 class FromNothing {
@@ -20,6 +18,8 @@ class FromNothing {
   FromNothing(const Problem& problem, const Orders& orders)
       : problem_(problem),
         orders_(orders),
+        calls_(problem),
+        call_(orders.size()),
         count_(problem.series.size(), 0),
         next_(orders.size(), 0),
         clock_(orders.size(), 0),
@@ -80,7 +80,11 @@ class FromNothing {
     }
     if (next_[rank] == 0) first_[rank] = begin;
     const TaskNumber task = id * problem_.microbatches() + microbatch;
-    clock_[rank] = begin + series.takes;
+    Call& call = call_[rank];
+    call.place = calls_.place_behind(call.series, call.place, id);
+    call.series = id;
+    if (call.place == 0) call.begin = begin;
+    clock_[rank] = call.begin + calls_.until(id, call.place);
     end_[task] = clock_[rank];
     found_.push_back(task);
     ++count_[id];
@@ -91,8 +95,17 @@ class FromNothing {
     return true;
   }
 
+  /// The call that the last task of a rank belongs to.
+  struct Call {
+    SeriesId series = kNoSeries;
+    std::uint32_t place = 0;
+    double begin = 0;
+  };
+
   const Problem& problem_;
   const Orders& orders_;
+  Calls calls_;
+  std::vector<Call> call_;            // by rank
   std::vector<std::uint32_t> count_;  // by series: so many have run
   std::vector<std::size_t> next_;     // by rank
   std::vector<double> clock_;
@@ -125,7 +138,7 @@ bool fits(const Problem& problem, const Figures& figures) {
 }
 
 Evaluation::Evaluation(const Problem& problem, const Orders& orders)
-    : problem_(problem), microbatches_(problem.microbatches()) {
+    : problem_(problem), calls_(problem), microbatches_(problem.microbatches()) {
   FromNothing times(problem, orders);
   CAPO_ASSERT(times.run(), "only orders that run are improved");
   CAPO_ASSERT(fits(problem, times.figures()), "only orders that fit are improved");
@@ -153,6 +166,12 @@ Evaluation::Evaluation(const Problem& problem, const Orders& orders)
       held.push_back(sum);
     }
   }
+  in_call_.assign(tasks, 0);
+  if (problem.fuses()) {
+    for (std::size_t rank = 0; rank < order_.size(); ++rank) {
+      give_places(rank, 0, problem.tasks_of_rank() - 1, Changed::Left);
+    }
+  }
   // Tasks of about the same time stand close together, so that shifts have little to pass.
   // Tasks of equal beginnings keep the order in which they were found.
   std::vector<double> begins(tasks);
@@ -167,6 +186,15 @@ double Evaluation::begin_of(TaskNumber task) const {
   const double arrival = arrival_of(task);
   if (position == 0) return arrival;
   return std::max(end_[order_[problem_.series[series_of_[task]].rank][position - 1]], arrival);
+}
+
+// A call ends when its rank was free for it and it has taken its time.
+double Evaluation::new_end_of(TaskNumber task) const {
+  const SeriesId series = series_of_[task];
+  const std::uint32_t place = in_call_[task];
+  if (place == 0) return begin_of(task) + problem_.series[series].takes;
+  const auto& order = order_[problem_.series[series].rank];
+  return end_[order[at_[task] - place - 1]] + calls_.until(series, place);
 }
 
 double Evaluation::begin_at(std::size_t rank, std::uint32_t position) const {
@@ -226,102 +254,52 @@ bool Evaluation::exceeds_memory(std::size_t rank, std::uint32_t from, std::uint3
   return false;
 }
 
-// Forgets what earlier shifts reached.
-void Evaluation::new_stamp(TaskNumber task) {
-  if (++stamps_ == 0) {
-    std::fill(stamp_.begin(), stamp_.end(), 0);
-    stamps_ = 1;
-  }
-  stamp_[task] = stamps_;
-  stack_.clear();
-}
-
-void Evaluation::keep_turns(std::uint32_t lowest, std::uint32_t highest) {
-  last_.lowest = lowest;
-  last_.by_turn.assign(by_turn_.begin() + lowest, by_turn_.begin() + highest + 1);
-}
-
-// Gives these turns anew: what was reached comes before all others or behind them, and each part
-// keeps its order.
-void Evaluation::give_turns(std::uint32_t lowest, std::uint32_t highest, bool reached_first) {
-  keep_turns(lowest, highest);
-  moved_.clear();
-  std::uint32_t turn = lowest;
-  const auto give = [&](TaskNumber task) {
-    by_turn_[turn] = task;
-    turn_[task] = turn++;
-  };
-  for (const TaskNumber each : last_.by_turn) {
-    const bool reached = stamp_[each] == stamps_;
-    reached == reached_first ? give(each) : moved_.push_back(each);
-  }
-  for (const TaskNumber each : moved_) give(each);
-}
-
-// Puts the task, and what waits for it, behind the last task that it passes. Returns false if that
-// one, or another in between, waits for it.
-bool Evaluation::turn_later(std::size_t rank, std::uint32_t from, std::uint32_t to) {
-  const TaskNumber task = order_[rank][from];
-  const std::uint32_t lowest = turn_[task];
-  const std::uint32_t highest = turn_[order_[rank][to]];
-  new_stamp(task);
-  const auto reach = [&](TaskNumber other) {
-    if (turn_[other] > highest || stamp_[other] == stamps_) return true;
-    if (problem_.series[series_of_[other]].rank == rank) return false;
-    stamp_[other] = stamps_;
-    stack_.push_back(other);
-    return true;
-  };
-  if (const auto other = awaited(task); other && !reach(*other)) return false;
-  while (!stack_.empty()) {
-    const TaskNumber reached = stack_.back();
-    stack_.pop_back();
-    const auto& order = order_[problem_.series[series_of_[reached]].rank];
-    if (at_[reached] + 1 < order.size() && !reach(order[at_[reached] + 1])) return false;
-    if (const auto other = awaited(reached); other && !reach(*other)) return false;
-  }
-  give_turns(lowest, highest, false);
-  return true;
-}
-
-// Puts the task, and what it waits for, before the first task that it passes.
-bool Evaluation::turn_earlier(std::size_t rank, std::uint32_t from, std::uint32_t to) {
-  const TaskNumber task = order_[rank][from];
-  const std::uint32_t lowest = turn_[order_[rank][to]];
-  const std::uint32_t highest = turn_[task];
-  new_stamp(task);
-  const auto reach = [&](TaskNumber other) {
-    if (turn_[other] < lowest || stamp_[other] == stamps_) return true;
-    if (problem_.series[series_of_[other]].rank == rank) return false;
-    stamp_[other] = stamps_;
-    stack_.push_back(other);
-    return true;
-  };
-  const auto waited_for = [&](TaskNumber of) {
-    const SeriesId series = series_of_[of];
-    const SeriesId first = problem_.series[series].waits_for;
-    return first == kNoSeries ? kNoTaskNumber : of + (first - series) * microbatches_;
-  };
-  if (const TaskNumber first = waited_for(task); first != kNoTaskNumber && !reach(first)) {
-    return false;
-  }
-  while (!stack_.empty()) {
-    const TaskNumber reached = stack_.back();
-    stack_.pop_back();
-    const auto& order = order_[problem_.series[series_of_[reached]].rank];
-    if (at_[reached] > 0 && !reach(order[at_[reached] - 1])) return false;
-    if (const TaskNumber first = waited_for(reached); first != kNoTaskNumber && !reach(first)) {
-      return false;
-    }
-  }
-  give_turns(lowest, highest, true);
-  return true;
-}
-
 void Evaluation::mark(TaskNumber task) {
   const std::uint32_t turn = turn_[task];
   dirty_[turn / 64] |= std::uint64_t{1} << (turn % 64);
   first_dirty_ = std::min<std::size_t>(first_dirty_, turn / 64);
+}
+
+// Marks a task and, if a call begins with it, all of the call: each of its ends follows from when
+// it begins.
+void Evaluation::mark_call(std::size_t rank, std::uint32_t position) {
+  const auto& order = order_[rank];
+  mark(order[position]);
+  while (++position < order.size() && in_call_[order[position]] > 0) mark(order[position]);
+}
+
+std::uint32_t Evaluation::last_touched(std::size_t rank, std::uint32_t from,
+                                       std::uint32_t to) const {
+  const auto& order = order_[rank];
+  std::uint32_t last = std::max(from, to);
+  if (!problem_.fuses() || last + 1 == order.size()) return last;
+  const SeriesId next = series_of_[order[last + 1]];
+  if (half_of(next) != Half::Weight) return last;
+  while (last + 1 < order.size() && series_of_[order[last + 1]] == next) ++last;
+  return last;
+}
+
+// Gives the tasks their places in calls from `low` to `high`, and on until no place is another one
+// than before. Returns the last position that was given another one, or `high`.
+std::uint32_t Evaluation::give_places(std::size_t rank, std::uint32_t low, std::uint32_t high,
+                                      Changed changed) {
+  const auto& order = order_[rank];
+  SeriesId before = low == 0 ? kNoSeries : series_of_[order[low - 1]];
+  std::uint32_t place = low == 0 ? 0 : in_call_[order[low - 1]];
+  std::uint32_t last = high;
+  for (std::uint32_t at = low; at < order.size(); ++at) {
+    const TaskNumber task = order[at];
+    place = calls_.place_behind(before, place, series_of_[task]);
+    before = series_of_[task];
+    if (place == in_call_[task]) {
+      if (at > high) break;
+      continue;
+    }
+    in_call_[task] = static_cast<std::uint8_t>(place);
+    last = std::max(last, at);
+    if (changed == Changed::Marked) mark(task);
+  }
+  return last;
 }
 
 void Evaluation::move(std::size_t rank, std::uint32_t from, std::uint32_t to) {
@@ -344,13 +322,15 @@ void Evaluation::settle() {
       dirty_[word] &= dirty_[word] - 1;
       const TaskNumber task = by_turn_[word * 64 + bit];
       const Series& series = problem_.series[series_of_[task]];
-      const double end = begin_of(task) + series.takes;
+      const double end = new_end_of(task);
       ++visited_;
       if (end == end_[task]) continue;
       last_.ends.push_back({.task = task, .end = end_[task]});
       end_[task] = end;
       const auto& order = order_[series.rank];
-      if (at_[task] + 1 < order.size()) mark(order[at_[task] + 1]);
+      const std::uint32_t next = at_[task] + 1;
+      const bool awaits = next < order.size() && in_call_[order[next]] == 0;
+      if (awaits) mark_call(series.rank, next);
       if (const auto other = awaited(task)) mark(*other);
     }
   }
@@ -369,15 +349,11 @@ bool Evaluation::shift(std::size_t rank, std::uint32_t from, std::uint32_t to) {
   last_.to = to;
   last_.done = true;
   last_.ends.clear();
-  const auto& order = order_[rank];
-  mark(order[low]);
-  mark(order[to]);
-  if (from < to) {
-    if (high + 1 < order.size()) mark(order[high + 1]);
-  } else {
-    mark(order[to + 1]);
-    if (from + 1 < order.size()) mark(order[from + 1]);
-  }
+  last_.last = problem_.fuses() ? give_places(rank, low, high, Changed::Marked) : high;
+  mark_call(rank, low);
+  mark_call(rank, to);
+  if (high + 1 < order_[rank].size()) mark_call(rank, high + 1);
+  if (to < from) mark_call(rank, to + 1);
   settle();
   return true;
 }
@@ -387,6 +363,9 @@ void Evaluation::undo() {
   last_.done = false;
   for (const OldEnd& old : last_.ends) end_[old.task] = old.end;
   move(last_.rank, last_.to, last_.from);
+  if (problem_.fuses()) {
+    give_places(last_.rank, std::min(last_.from, last_.to), last_.last, Changed::Left);
+  }
   std::uint32_t turn = last_.lowest;
   for (const TaskNumber task : last_.by_turn) {
     by_turn_[turn] = task;

@@ -13,6 +13,9 @@
 // time). Tasks whose end may have changed are bits over that order: each is looked at once, when
 // all that it waits for is final, and one whose end is the same as before wakes nobody.
 //
+// If weight gradients are called several at a time (calls.h), a shift also gives places in calls
+// anew, from its first place to the end of the run of weight gradients behind its last one.
+//
 // Times are added up as the simulator does, begin + duration and end + lag, and so are amounts of
 // memory along each order, so that makespan, span and peaks equal the simulator's to the last bit.
 // A shift that would exceed the memory limit is refused. It costs what lies between its two places,
@@ -21,6 +24,7 @@
 
 #pragma once
 
+#include "optimise/calls.h"
 #include "optimise/problem.h"
 
 #include <cstddef>
@@ -88,6 +92,19 @@ class Evaluation {
   [[nodiscard]] double end_at(std::size_t rank, std::uint32_t position) const {
     return end_[order_[rank][position]];
   }
+  /// The time that a task adds to its rank; a weight gradient takes less if it is not the first
+  /// of its call.
+  [[nodiscard]] double time_of(TaskNumber task) const {
+    return calls_.takes(series_of_[task], in_call_[task]);
+  }
+  [[nodiscard]] std::uint32_t place_in_call(TaskNumber task) const { return in_call_[task]; }
+  [[nodiscard]] const Calls& calls() const { return calls_; }
+  /// The last position whose place in a call a shift may change, no less than both of its own.
+  [[nodiscard]] std::uint32_t last_touched(std::size_t rank, std::uint32_t from,
+                                           std::uint32_t to) const;
+  /// The last position at which the last shift changed anything.
+  [[nodiscard]] std::uint32_t last_changed() const { return last_.last; }
+
   /// The place of a task in its order.
   struct Place {
     std::size_t rank = 0;
@@ -110,6 +127,7 @@ class Evaluation {
     std::size_t rank = 0;
     std::uint32_t from = 0;
     std::uint32_t to = 0;
+    std::uint32_t last = 0;           ///< position with another task, or another place in a call
     std::uint32_t lowest = 0;         ///< of the turns that changed
     std::vector<TaskNumber> by_turn;  ///< as it was from there on
     std::vector<OldEnd> ends;
@@ -125,17 +143,24 @@ class Evaluation {
   void keep_turns(std::uint32_t lowest, std::uint32_t highest);
   void give_turns(std::uint32_t lowest, std::uint32_t highest, bool reached_first);
   void move(std::size_t rank, std::uint32_t from, std::uint32_t to);
+  enum class Changed : std::uint8_t { Marked, Left };
+  std::uint32_t give_places(std::size_t rank, std::uint32_t low, std::uint32_t high,
+                            Changed changed);
   void mark(TaskNumber task);
+  void mark_call(std::size_t rank, std::uint32_t position);
   void settle();
   [[nodiscard]] double begin_of(TaskNumber task) const;
+  [[nodiscard]] double new_end_of(TaskNumber task) const;
 
   const Problem& problem_;
+  Calls calls_;
   std::uint32_t microbatches_;
   std::vector<SeriesId> series_of_;             // by task
   std::vector<std::vector<TaskNumber>> order_;  // by rank
   std::vector<std::vector<double>> held_;       // by rank, behind each position
   std::vector<std::uint32_t> at_;               // by task: its position
   std::vector<double> end_;                     // by task
+  std::vector<std::uint8_t> in_call_;           // by task: its place in its call
   std::vector<std::uint32_t> turn_;             // by task: its place in by_turn_
   std::vector<TaskNumber> by_turn_;             // each behind all that it waits for
   std::vector<std::uint64_t> dirty_;            // by turn, a bit each: the end may have changed

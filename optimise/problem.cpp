@@ -3,6 +3,7 @@
 #include "core/base/index.h"
 #include "core/graph/stage_map.h"
 #include "core/order/declare.h"
+#include "core/order/fuse_weights.h"
 #include "schedules/catalogue.h"
 #include "sim/durations.h"
 #include "sim/memory.h"
@@ -19,9 +20,11 @@ namespace {
 using schedules::Move;
 using schedules::PublishedOrders;
 
-// The step of one microbatch, in which every stage runs forward at its turn and backward at that of
-// its image: a valid order for every placement, since all of one time follow one another.
-Schedule one_microbatch(const Frame& frame) {
+// A step of as many microbatches as one call takes, most often one. Every stage runs forward at its
+// turn and backward at that of its image: a valid order for every placement, since all of one time
+// follow one another.
+Schedule small_step(const Frame& frame) {
+  const std::int32_t microbatches = std::min(frame.weights_in_call, frame.microbatches);
   Schedule placed =
       schedules::schedule_of(PublishedOrders(as_index(frame.ranks)), frame.topology, frame.chunks);
   const StageMap map(placed);
@@ -35,9 +38,14 @@ Schedule one_microbatch(const Frame& frame) {
     const HeldChunk home = map.home(stage);
     const std::int32_t back = 2 * map.stages() - turn;
     auto& rank = timed[home.rank.index()];
-    rank.push_back({turn, {.kind = Kind::Forward, .chunk = home.chunk}});
-    rank.push_back({back, {.kind = Kind::BackwardInput, .chunk = home.chunk}});
-    rank.push_back({back, {.kind = Kind::BackwardWeight, .chunk = home.chunk}});
+    const auto add = [&](std::int32_t at, Kind kind) {
+      for (std::int32_t k = 0; k < microbatches; ++k) {
+        rank.push_back({at, {.kind = kind, .chunk = home.chunk, .microbatch = k}});
+      }
+    };
+    add(turn, Kind::Forward);
+    add(back, Kind::BackwardInput);
+    add(back, Kind::BackwardWeight);
   }
   PublishedOrders orders;
   for (auto& rank : timed) {
@@ -46,7 +54,9 @@ Schedule one_microbatch(const Frame& frame) {
     auto& moves = orders.emplace_back();
     for (const Timed& each : rank) moves.push_back(each.move);
   }
-  return schedules::schedule_of(orders, frame.topology, frame.chunks);
+  Schedule step = schedules::schedule_of(orders, frame.topology, frame.chunks);
+  fuse_weights(step, frame.weights_in_call);
+  return step;
 }
 
 Half half_for(Kind kind) {
@@ -81,7 +91,7 @@ std::optional<std::string> refuse_frame(const Frame& frame) {
   return "orders are searched for the placements loop, v and bidirectional";
 }
 
-std::optional<std::string> refuse_options(const SimulationOptions& options) {
+std::optional<std::string> refuse_options(const Frame& frame, const SimulationOptions& options) {
   const Costs& costs = options.costs;
   if (!options.ideal_links.value_or(true)) {
     return "orders are searched for links that are ideal, and not for those that queue";
@@ -95,11 +105,27 @@ std::optional<std::string> refuse_options(const SimulationOptions& options) {
       std::any_of(costs.settings.begin(), costs.settings.end(), [](const CostSetting& setting) {
         return setting.key == CostSetting::Key::Fuse && setting.value != 1;
       });
-  if (fused || costs.overlap != 1 || costs.slowdown != 1) {
-    return "orders are searched without composites, slowdown and calls of several weight "
-           "gradients: `overlap`, `slowdown` and `fuse` have no use";
+  if (costs.overlap != 1 || costs.slowdown != 1) {
+    return "orders are searched without composites and slowdown: `overlap` and `slowdown` have no "
+           "use";
+  }
+  if (fused && frame.weights_in_call == 1) {
+    return "each weight gradient is a call of its own: `fuse` has no use without --fuse-w";
   }
   return std::nullopt;
+}
+
+// Calls that no order makes, or that save nothing, are no reason to search.
+std::optional<std::string> refuse_calls(const Problem& problem) {
+  if (!problem.fuses()) return std::nullopt;
+  if (problem.frame.microbatches == 1) {
+    return "a chunk has one microbatch, and no call has two weight gradients: --fuse-w has no use";
+  }
+  const bool saves = std::any_of(problem.series.begin(), problem.series.end(),
+                                 [](const Series& each) { return each.further < each.takes; });
+  if (saves) return std::nullopt;
+  return "--fuse-w has no use where each further weight gradient of a call takes as long as the "
+         "first: say what it takes, as --cost fuse=0.35 does";
 }
 
 // Declares what a series waits for, on its own rank or on another.
@@ -120,11 +146,14 @@ class Reading {
       : simulation_(simulation),
         subject_(simulation.subject()),
         durations_(subject_, simulation.costs()),
-        tasks_(3 * as_index(subject_.map.stages()), kNoTask) {
+        tasks_(3 * as_index(subject_.map.stages()), kNoTask),
+        further_(tasks_.size(), kNoTask) {
     const TaskGraph& graph = subject_.graph;
     for (TaskId id = 0; id < graph.tasks.size(); ++id) {
       const Task& task = graph.tasks[id];
-      if (is_compute(task.kind)) tasks_[series_of(as_index(+task.stage), half_for(task.kind))] = id;
+      if (!is_compute(task.kind) || +task.microbatch > 1) continue;
+      auto& tasks = +task.microbatch == 0 ? tasks_ : further_;
+      tasks[series_of(as_index(+task.stage), half_for(task.kind))] = id;
     }
   }
 
@@ -137,6 +166,7 @@ class Reading {
       const MemoryChange& change = changes[home.rank.index()][home.chunk.index()];
       all[id].rank = home.rank.index();
       all[id].takes = durations_.of_task(tasks_[id]);
+      all[id].further = further_[id] == kNoTask ? all[id].takes : durations_.of_task(further_[id]);
       all[id].holds = half_of(id) == Half::Forward    ? change.forward
                       : half_of(id) == Half::Backward ? change.backward
                                                       : change.weight;
@@ -165,21 +195,23 @@ class Reading {
   const Simulation& simulation_;
   const Subject& subject_;
   Durations durations_;
-  std::vector<TaskId> tasks_;  // by series
+  std::vector<TaskId> tasks_;    // by series: of the first microbatch
+  std::vector<TaskId> further_;  // and of the second, if there is one
 };
 
 }  // namespace
 
 Result<Problem, std::string> problem_of(const Frame& frame, const SimulationOptions& options) {
   if (auto why = refuse_frame(frame)) return *std::move(why);
-  if (auto why = refuse_options(options)) return *std::move(why);
-  Input input{.form = Form::OrderFile, .schedule = one_microbatch(frame)};
+  if (auto why = refuse_options(frame, options)) return *std::move(why);
+  Input input{.form = Form::OrderFile, .schedule = small_step(frame)};
   if (auto why = declare_layers(input.schedule, options.costs.modules.layers)) return *why;
   SimulationOptions ideal = options;
   ideal.ideal_links = true;
   const auto simulation = simulation_of(input, ideal);
-  CAPO_ASSERT(simulation.has_value(), "a step of one microbatch runs under every placement");
+  CAPO_ASSERT(simulation.has_value(), "a step of a few microbatches runs under every placement");
   Problem problem{.frame = frame, .series = Reading(**simulation).series()};
+  if (auto why = refuse_calls(problem)) return *std::move(why);
   problem.of_rank.resize(as_index(frame.ranks));
   for (SeriesId id = 0; id < problem.series.size(); ++id) {
     problem.of_rank[problem.series[id].rank].push_back(id);

@@ -13,8 +13,9 @@
 // All times and amounts are read off the simulator, on a step of one microbatch, and not computed
 // here again; evaluation.h adds them up in the simulator's order, so that its times are the
 // simulator's to the last bit. The problem has no whole backwards: one that takes b + w is never
-// better than its halves side by side. It has no composites, no calls of several weight gradients
-// and no recomputation; memory is taken by forwards alone. Tested by problem_test.cpp.
+// better than its halves side by side. It has no composites and no recomputation; memory is taken
+// by forwards alone. Weight gradients of one chunk that stand next to each other may be one call,
+// as core/order/fuse_weights.h makes them (calls.h). Tested by problem_test.cpp.
 
 #pragma once
 
@@ -43,8 +44,9 @@ enum class Half : std::uint8_t { Forward, Backward, Weight };
 /// All tasks of a series have this in common.
 struct Series {
   std::size_t rank = 0;
-  double takes = 0;  ///< time
-  double holds = 0;  ///< what it adds to the memory of its rank, less than 0 if it gives up
+  double takes = 0;    ///< time
+  double further = 0;  ///< time of a weight gradient that is not the first of its call
+  double holds = 0;    ///< what it adds to the memory of its rank, less than 0 if it gives up
   /// The series on another rank whose task of the same microbatch it waits for, and how long what
   /// that made is on its way; kNoSeries: there is none.
   SeriesId waits_for = kNoSeries;
@@ -61,6 +63,7 @@ struct Frame {
   std::int32_t chunks = 1;        ///< of each rank
   std::int32_t microbatches = 1;  ///< that each chunk runs: of one pipeline
   Topology topology = Topology::Loop;
+  std::int32_t weights_in_call = 1;  ///< at most so many weight gradients are one call
 };
 
 /// Most tasks of a problem: numbers of tasks have 32 bits, and each takes about 50 bytes.
@@ -83,6 +86,8 @@ struct Problem {
   [[nodiscard]] std::uint32_t tasks_of_rank() const {
     return 3 * static_cast<std::uint32_t>(frame.chunks) * microbatches();
   }
+  /// Whether weight gradients that stand next to each other are one call.
+  [[nodiscard]] bool fuses() const { return frame.weights_in_call > 1; }
   /// Whether a rank may hold so much; rounding alone exceeds nothing, as in choosable().
   [[nodiscard]] bool fits(double held) const { return held <= memory_limit * (1 + 1e-9); }
 };

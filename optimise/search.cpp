@@ -46,9 +46,10 @@ struct Known {
 };
 
 // Rules that differ in one thing from the given ones, now and then in several.
-Rules varied(Rules rules, std::size_t ranks, Chance& chance) {
+Rules varied(Rules rules, const Problem& problem, Chance& chance) {
+  const std::size_t ranks = problem.of_rank.size();
   do {
-    switch (chance.below(6)) {
+    switch (chance.below(problem.fuses() ? 7 : 6)) {
       case 0:
         rules.first = static_cast<Rules::First>(chance.below(3));
         break;
@@ -71,9 +72,12 @@ Rules varied(Rules rules, std::size_t ranks, Chance& chance) {
         }
         break;
       }
-      default:
+      case 5:
         rules.shares.resize(ranks, 1);
         rules.shares[chance.below(ranks)] = 0.2 + 0.8 * chance.share();
+        break;
+      default:
+        rules.full_calls ^= true;
     }
   } while (chance.below(3) == 0);
   return rules;
@@ -129,7 +133,7 @@ class Searcher {
  private:
   void vary_rules() {
     for (std::uint64_t i = 0; i < constructions(problem_) && !options_.stopped(); ++i) {
-      Rules rules = varied(rules_, problem_.of_rank.size(), chance_);
+      Rules rules = varied(rules_, problem_, chance_);
       auto orders = construct(problem_, rules);
       if (!orders) continue;
       const double value = value_of(*evaluate(problem_, *orders), options_.objective);

@@ -76,7 +76,8 @@ struct Found {
                                           const SearchOptions& options,
                                           const std::function<void(const Found&)>& tell);
 
-/// The orders as everybody else sees them, before anybody is shown them.
+/// The orders as everybody else sees them, before anybody is shown them. Weight gradients of one
+/// call are judged and timed as one, and are not yet one composite in what is returned.
 [[nodiscard]] Schedule verified(const Problem& problem, const Orders& orders,
                                 const Figures& figures, const SimulationOptions& options);
 

@@ -50,37 +50,54 @@ double Tails::tail_of(TaskNumber task) const {
   const double elsewhere = behind_elsewhere(task);
   if (position + 1 == problem_.tasks_of_rank()) return std::max(at_the_end(rank), elsewhere);
   const TaskNumber next = evaluation_.task_at(rank, position + 1);
-  const double here = problem_.series[evaluation_.series_of(next)].takes + tail_[next];
-  return std::max(here, elsewhere);
+  return std::max(evaluation_.time_of(next) + tail_[next], elsewhere);
 }
 
-// The longest way through a task that the shift moves or passes.
-double Tails::longest_way(std::size_t rank, std::uint32_t from, std::uint32_t to) {
+// Fills then_ with the tasks that the shift moves, passes or touches, as they stand and end behind
+// it.
+void Tails::look_ahead(std::size_t rank, std::uint32_t from, std::uint32_t to) {
   const std::uint32_t low = std::min(from, to);
   const std::uint32_t high = std::max(from, to);
-  const auto task_then = [&](std::uint32_t position) {
-    const std::uint32_t now = position == to ? from : to > from ? position + 1 : position - 1;
-    return evaluation_.task_at(rank, now);
-  };
-  ends_.clear();
-  double end = low == 0 ? 0 : evaluation_.end_at(rank, low - 1);
-  for (std::uint32_t position = low; position <= high; ++position) {
-    const TaskNumber task = task_then(position);
-    const Series& series = problem_.series[evaluation_.series_of(task)];
-    end = std::max(end, evaluation_.arrival_of(task)) + series.takes;
-    ends_.push_back(end);
+  const std::uint32_t last = evaluation_.last_touched(rank, from, to);
+  SeriesId before = kNoSeries;
+  std::uint32_t place = 0;
+  double end = 0;
+  if (low > 0) {
+    const TaskNumber task = evaluation_.task_at(rank, low - 1);
+    before = evaluation_.series_of(task);
+    place = evaluation_.place_in_call(task);
+    end = evaluation_.end_at(rank, low - 1);
   }
+  then_.clear();
+  for (std::uint32_t position = low; position <= last; ++position) {
+    const std::uint32_t now = position > high  ? position
+                              : position == to ? from
+                              : to > from      ? position + 1
+                                               : position - 1;
+    const TaskNumber task = evaluation_.task_at(rank, now);
+    const SeriesId series = evaluation_.series_of(task);
+    place = evaluation_.calls().place_behind(before, place, series);
+    before = series;
+    const double takes = evaluation_.calls().takes(series, place);
+    end = std::max(end, evaluation_.arrival_of(task)) + takes;
+    then_.push_back({.task = task, .takes = takes, .end = end});
+  }
+}
+
+// The longest way through a task that the shift moves, passes or touches.
+double Tails::longest_way(std::size_t rank, std::uint32_t from, std::uint32_t to) {
+  look_ahead(rank, from, to);
+  const auto next = std::min(from, to) + static_cast<std::uint32_t>(then_.size());
   double behind = at_the_end(rank);
-  if (high + 1 < problem_.tasks_of_rank()) {
-    const TaskNumber next = evaluation_.task_at(rank, high + 1);
-    behind = problem_.series[evaluation_.series_of(next)].takes + tail_[next];
+  if (next < problem_.tasks_of_rank()) {
+    const TaskNumber task = evaluation_.task_at(rank, next);
+    behind = evaluation_.time_of(task) + tail_[task];
   }
   double longest = -std::numeric_limits<double>::infinity();
-  for (std::uint32_t position = high + 1; position-- > low;) {
-    const TaskNumber task = task_then(position);
-    const double tail = std::max(behind, behind_elsewhere(task));
-    longest = std::max(longest, ends_[position - low] + tail);
-    behind = problem_.series[evaluation_.series_of(task)].takes + tail;
+  for (auto each = then_.rbegin(); each != then_.rend(); ++each) {
+    const double tail = std::max(behind, behind_elsewhere(each->task));
+    longest = std::max(longest, each->end + tail);
+    behind = each->takes + tail;
   }
   return longest;
 }
@@ -125,7 +142,7 @@ bool Tails::any_critical(std::size_t rank, std::uint32_t low, std::uint32_t high
 Tails::Foreseen Tails::foresee(std::size_t rank, std::uint32_t from, std::uint32_t to,
                                double value) {
   const std::uint32_t low = std::min(from, to);
-  const std::uint32_t high = std::max(from, to);
+  const std::uint32_t high = evaluation_.last_touched(rank, from, to);
   const double way = longest_way(rank, from, to);
   // A rank's span begins with its first task, which this changes.
   const bool changes_beginning = objective_ == Objective::Span && low == 0;
@@ -163,7 +180,8 @@ void Tails::settle() {
 
 void Tails::update(std::size_t rank, std::uint32_t from, std::uint32_t to) {
   const std::uint32_t low = std::min(from, to);
-  for (std::uint32_t at = low == 0 ? 0 : low - 1; at <= std::max(from, to); ++at) {
+  const std::uint32_t last = std::max({from, to, evaluation_.last_changed()});
+  for (std::uint32_t at = low == 0 ? 0 : low - 1; at <= last; ++at) {
     mark(evaluation_.task_at(rank, at));
   }
   if (objective_ == Objective::Span) {

@@ -12,6 +12,9 @@
 //   shorter, and one was                    the objective becomes shorter, or stays: only a shift
 //   tells
 //
+// A shift that changes places in calls (calls.h) changes what tasks take up to the end of the run
+// of weight gradients behind it, so that these are looked at as well, like tasks that it passes.
+//
 // Foreseeing costs no more than the tasks passed, where re-evaluation may have to look at all that
 // comes behind (Taillard's estimate of local search in job shops). A walk makes only those shifts
 // that it may keep.
@@ -55,6 +58,7 @@ class Tails {
 
  private:
   [[nodiscard]] double longest_way(std::size_t rank, std::uint32_t from, std::uint32_t to);
+  void look_ahead(std::size_t rank, std::uint32_t from, std::uint32_t to);
   [[nodiscard]] bool may_lead_back(std::size_t rank, std::uint32_t low, std::uint32_t high) const;
   [[nodiscard]] bool any_critical(std::size_t rank, std::uint32_t low, std::uint32_t high,
                                   double value) const;
@@ -71,7 +75,13 @@ class Tails {
   std::vector<double> begin_;         // by rank, of its first task; 0 for the makespan
   std::vector<std::uint64_t> dirty_;  // by turn, a bit each: the tail may have changed
   std::size_t last_dirty_ = 0;        // no word behind this one has a bit
-  std::vector<double> ends_;          // of longest_way()
+  /// A task that a shift moves or touches, and its time behind the shift.
+  struct Then {
+    TaskNumber task = 0;
+    double takes = 0;
+    double end = 0;
+  };
+  std::vector<Then> then_;  // of longest_way()
 };
 
 }  // namespace capo::optimise

@@ -2,6 +2,7 @@
 
 #include "core/base/assert.h"
 #include "core/order/declare.h"
+#include "core/order/fuse_weights.h"
 #include "core/rules/check.h"
 
 namespace capo::optimise {
@@ -9,9 +10,14 @@ namespace capo::optimise {
 Schedule verified(const Problem& problem, const Orders& orders, const Figures& figures,
                   const SimulationOptions& options) {
   Input input{.form = Form::OrderFile, .schedule = schedule_of(problem, orders)};
-  CAPO_ASSERT(check(input, options.check).verdict == Verdict::Accepted,
-              "the verifier accepts what the search finds");
   Schedule schedule = input.schedule;
+  CheckOptions judged = options.check;
+  if (problem.fuses()) {
+    fuse_weights(input.schedule, problem.frame.weights_in_call);
+    judged.plan.kind = PlanKind::Safe;  // what such a call holds is part of a plan
+  }
+  CAPO_ASSERT(check(input, judged).verdict == Verdict::Accepted,
+              "the verifier accepts what the search finds");
   const auto misfit = declare_layers(input.schedule, options.costs.modules.layers);
   CAPO_ASSERT(!misfit, "the layers of a problem fit its orders");
   SimulationOptions ideal = options;

@@ -103,8 +103,24 @@ Evaluation::Place Walk::draw_place() {
   return place;
 }
 
+// The place of a weight gradient beside that of the next microbatch or of the one before, with
+// which it may be one call.
+std::uint32_t Walk::beside_another(const Evaluation::Place& from) {
+  const TaskNumber task = evaluation_->task_at(from.rank, from.position);
+  const std::uint32_t microbatch = task % problem_.microbatches();
+  if (chance_.below(2) == 0) {
+    return microbatch == 0 ? from.position : evaluation_->position_of(task - 1) + 1;
+  }
+  const bool last = microbatch + 1 == problem_.microbatches();
+  return last ? from.position : evaluation_->position_of(task + 1) - 1;
+}
+
 // Near places are likelier: the distance doubles with every second draw.
 std::uint32_t Walk::draw_target(const Evaluation::Place& from) {
+  if (problem_.fuses() && chance_.below(4) == 0) {
+    const TaskNumber task = evaluation_->task_at(from.rank, from.position);
+    if (half_of(evaluation_->series_of(task)) == Half::Weight) return beside_another(from);
+  }
   std::uint32_t reach = 1;
   while (reach < problem_.tasks_of_rank() && chance_.below(2) == 0) reach *= 2;
   const std::uint32_t distance = 1 + chance_.below(reach);

@@ -54,6 +54,7 @@ class Walk {
   bool try_shift();
   [[nodiscard]] Evaluation::Place draw_place();
   [[nodiscard]] std::uint32_t draw_target(const Evaluation::Place& from);
+  [[nodiscard]] std::uint32_t beside_another(const Evaluation::Place& from);
 
   const Problem& problem_;
   Objective objective_;

@@ -12,7 +12,10 @@ line says what does not.
 A task is F, B or W (forward, input half of the backward, weight gradient) of a stage and a microbatch, `B3.7`. A rank runs
 one task at a time. Of a series, one kind in one stage, microbatches run in order. A forward waits for that of the stage
 before, a backward for its forward and for that of the stage behind, a weight gradient for its backward; between ranks a
-message takes its lag. A fact is that a task begins no earlier than so long after the beginning (its head) or that so much
+message takes its lag. Weight gradients of one stage that stand next to each other may be one call: the problem says with
+`fuse_w` how many a call takes, and with `further` what each one but the first takes there. n of them take no less than n times
+the share of each in the best call, in any calls, and those behind a task fill calls of their own: so the reasoning counts that
+share for each, and only the run of the orders makes calls. A fact is that a task begins no earlier than so long after the beginning (its head) or that so much
 follows its end (its tail): of the makespan, beginning and end are those of the step, of a span those of the rank's own
 tasks.
 """
@@ -71,6 +74,9 @@ class Problem:
         limit = given["memory_limit"]
         self.limit = None if limit is None else number(limit, "problem: memory_limit", 0) * (1 + ROUNDING)
         self.takes, self.holds, self.lag = {}, {}, {}
+        self.fuse_w = given.get("fuse_w", 1)
+        require(is_count(self.fuse_w) and self.fuse_w > 0, "problem: fuse_w is no count above 0")
+        self.in_call = {}  # by stage: what the first weight gradient of a call takes, and each further one
         for stage, of in enumerate(stages):
             for k, kind in enumerate(KINDS):
                 self.takes[kind, stage] = number(of["takes"][k], f"problem: what {kind}{stage} takes", 0)
@@ -78,6 +84,7 @@ class Problem:
             require(len(of["takes"]) == len(of["holds"]) == 3 and len(of["lags"]) == 2, f"problem: stage {stage} has other fields")
             require(self.holds["F", stage] >= 0 >= max(self.holds["B", stage], self.holds["W", stage]),
                     f"problem: stage {stage} takes memory behind its forward")
+            self.takes["W", stage] = self.least_weight(given, stage, of)
             self.lag["F", stage], self.lag["B", stage] = (number(lag, f"problem: a lag of stage {stage}", 0) for lag in of["lags"])
         for stage in range(len(stages)):
             for kind in "FB":
@@ -85,6 +92,15 @@ class Problem:
                 if before is None or self.rank[before] == self.rank[stage]:
                     require(self.lag[kind, stage] == 0, f"problem: {kind}{stage} waits for no message and has a lag")
         self.of_rank = [[series for series in self.takes if self.rank[series[1]] == rank] for rank in range(self.ranks)]
+
+    def least_weight(self, given, stage, of):
+        """What a weight gradient takes at least: its share of a call that is as good as any."""
+        require(("fuse_w" in given) == ("further" in of), f"problem: stage {stage} has `further`, or the problem `fuse_w`, without the other")
+        first = self.takes["W", stage]
+        further = number(of["further"], f"problem: what a further W{stage} takes", 0) if "further" in of else first
+        self.in_call[stage] = first, further
+        most = min(self.fuse_w, self.microbatches)
+        return min(first, (first + (most - 1) * further) / most)
 
     def in_loop(self, stage):
         return stage % self.ranks
@@ -596,6 +612,7 @@ def run(problem, orders):
     held, most = [Fraction(0)] * problem.ranks, Fraction(0)
     ready = list(range(problem.ranks))
     waiting = {}
+    in_call = [0] * problem.ranks  # the place of a rank's last task in its call
     while ready:
         rank = ready.pop()
         while at[rank] < len(tasks[rank]):
@@ -606,7 +623,10 @@ def run(problem, orders):
                 break
             begin = max([free[rank], *(ends[before] + lag for before, lag in problem.waits_for(task))])
             first[rank] = begin if first[rank] is None else first[rank]
-            free[rank] = ends[task] = begin + problem.takes[task[:2]]
+            joins = at[rank] > 0 and task[0] == "W" and tasks[rank][at[rank] - 1][:2] == task[:2]
+            in_call[rank] = (in_call[rank] + 1) % problem.fuse_w if joins else 0
+            takes = problem.in_call[task[1]][in_call[rank] > 0] if task[0] == "W" else problem.takes[task[:2]]
+            free[rank] = ends[task] = begin + takes
             held[rank] += problem.holds[task[:2]]
             most = max(most, held[rank])
             at[rank] += 1

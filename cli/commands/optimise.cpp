@@ -68,6 +68,7 @@ struct OptimiseRequest {
   CostPer cost_per = CostPer::Rank;
   std::string memory;
   std::optional<double> memory_limit;
+  std::int32_t fuse_w = 1;
   Objective objective = Objective::Makespan;
   Recipient recipient = Recipient::Anybody;
   std::optional<OptimiseFormat> format;
@@ -104,7 +105,14 @@ double seconds_of(const std::string& text) {
 optimise::Frame frame_of(const OptimiseRequest& request) {
   if (request.ranks == 0) throw CLI::RequiredError("--ranks");
   if (request.microbatches == 0) throw CLI::RequiredError("--microbatches");
-  optimise::Frame frame{.ranks = request.ranks, .microbatches = request.microbatches};
+  optimise::Frame frame{.ranks = request.ranks,
+                        .microbatches = request.microbatches,
+                        .weights_in_call = request.fuse_w};
+  if (request.fuse_w > 1) {
+    if (const auto why = why_no_calls_for(request.recipient)) {
+      throw CLI::ValidationError("--fuse-w", *why);
+    }
+  }
   switch (request.placement) {
     case Placement::Loop:
       frame.chunks = request.chunks.value_or(1);
@@ -383,6 +391,7 @@ int optimise_request(const OptimiseRequest& request) {
                             .published = *std::move(published),
                             .objective = request.objective,
                             .memory_limit = request.memory_limit,
+                            .fuse_w = request.fuse_w,
                             .in_microseconds = options.costs.in_microseconds,
                             .seed = request.seed,
                             .seconds = seconds_since(began),
@@ -439,6 +448,14 @@ Run add_optimise(CLI::App& command) {
                      "is done");
   add_above_zero(command, "--memory", request->memory_limit,
                  "What a rank may hold, in the unit of --mem; default: no limit");
+  command
+      .add_option(
+          "--fuse-w", request->fuse_w,
+          "Weight gradients of a chunk that one call may take, where they stand next to each "
+          "other: searched as `capo simulate --fuse-w` prices them, with --cost fuse=0.35 or "
+          "a model file")
+      ->check(CLI::Range(1, kMostFusedWeights))
+      ->capture_default_str();
   add_choice(command, "--objective", request->objective,
              {{"makespan", Objective::Makespan}, {"span", Objective::Span}},
              "makespan: until the last task ends; span: the longest of the ranks' times from first "

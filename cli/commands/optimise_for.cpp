@@ -85,6 +85,20 @@ std::optional<std::string> why_not_for(Recipient recipient, const optimise::Fram
   return refusal(configurations_of(frame).front());
 }
 
+std::optional<std::string> why_no_calls_for(Recipient recipient) {
+  switch (recipient) {
+    case Recipient::Anybody:
+      return std::nullopt;
+    case Recipient::Te:
+      return "has no use with --for te: TransformerEngine has a call for each weight gradient";
+    case Recipient::Torch:
+      return "has no use with --for torch: PyTorch's table has an action for each weight gradient";
+    case Recipient::Mcore:
+      return "has no use with --for mcore: Megatron-LM's own orders take no backward apart";
+  }
+  CAPO_UNREACHABLE();
+}
+
 optimise::Problem with_weights_behind(optimise::Problem problem) {
   for (std::size_t stage = 0; stage < problem.stages(); ++stage) {
     Series& backward = problem.series[series_of(stage, Half::Backward)];

@@ -15,6 +15,7 @@
 #include "core/base/in_parallel.h"
 #include "core/base/index.h"
 #include "core/order/declare.h"
+#include "core/order/fuse_weights.h"
 #include "optimise/rounds.h"
 #include "schedules/catalogue.h"
 
@@ -115,6 +116,7 @@ void make_backwards_whole(optimise::Problem& problem) {
     optimise::Series& weight = problem.series[optimise::series_of(stage, optimise::Half::Weight)];
     backward.takes += std::exchange(weight.takes, 0);
     backward.holds += std::exchange(weight.holds, 0);
+    weight.further = 0;
   }
 }
 
@@ -128,7 +130,7 @@ enum class Turns { Left, Kept };
 // nullopt if it is for the simulator to tell. With a model file a whole backward may take another
 // time than its halves.
 std::optional<Timed> evaluated(const Schedule& schedule, const SimulationOptions& options,
-                               Turns turns) {
+                               std::int32_t weights_in_call, Turns turns) {
   const std::optional<bool> whole = has_whole_backwards(schedule);
   if (!whole || (*whole && !options.costs.modules.layers.empty())) return std::nullopt;
   if (!std::all_of(schedule.ranks.begin(), schedule.ranks.end(), is_in_turn)) return std::nullopt;
@@ -137,7 +139,8 @@ std::optional<Timed> evaluated(const Schedule& schedule, const SimulationOptions
       optimise::problem_of({.ranks = static_cast<std::int32_t>(schedule.ranks.size()),
                             .chunks = schedule.ranks.front().chunks,
                             .microbatches = *schedule.microbatches / (two_pipelines ? 2 : 1),
-                            .topology = schedule.topology},
+                            .topology = schedule.topology,
+                            .weights_in_call = weights_in_call},
                            options);
   if (!problem) return std::nullopt;
   const auto orders = optimise::orders_of(*problem, schedule);
@@ -191,8 +194,16 @@ std::optional<TimedSchedule> made(const Name& name, const optimise::Problem& pro
   if (misfit_of(options.costs.settings, input.schedule)) return {};
   const bool in_full = microbatches == microbatches_of(problem.frame);
   const Turns turns = in_full ? Turns::Left : Turns::Kept;
-  auto timed = evaluated(input.schedule, options, turns);
-  if (!timed) timed = simulated(input, options, turns);
+  const std::int32_t weights_in_call = problem.frame.weights_in_call;
+  auto timed = evaluated(input.schedule, options, weights_in_call, turns);
+  std::optional<optimise::Orders> orders;
+  if (in_full) {
+    if (auto same = optimise::orders_of(problem, input.schedule)) orders = *std::move(same);
+  }
+  if (!timed) {
+    fuse_weights(input.schedule, weights_in_call);
+    timed = simulated(input, options, turns);
+  }
   if (!timed) return {};
   const optimise::Figures& figures = timed->figures;
   TimedSchedule made{.schedule = {.name = name.name,
@@ -201,9 +212,7 @@ std::optional<TimedSchedule> made(const Name& name, const optimise::Problem& pro
                                   .peak = figures.highest_peak(),
                                   .fits = fits(problem, figures)},
                      .turns = std::move(timed->turns)};
-  if (!in_full) return made;
-  auto orders = optimise::orders_of(problem, input.schedule);
-  if (orders) made.schedule.orders = *std::move(orders);
+  made.schedule.orders = std::move(orders);
   return made;
 }
 
@@ -230,6 +239,7 @@ std::optional<PublishedSchedule> from_rounds(const Name& name, const optimise::P
   const std::int32_t all = microbatches_of(problem.frame);
   const std::int64_t rounds = all / round_of(problem.frame);
   if (!name.repeats || rounds < kManyRounds) return std::nullopt;
+  if (problem.fuses()) return std::nullopt;  // a run of weight gradients need not be full calls
   const auto of = [&](std::int64_t few) {
     const auto left_out = static_cast<std::int32_t>((rounds - few) * round_of(problem.frame));
     return made(name, problem, all - left_out, options, limits, 1);

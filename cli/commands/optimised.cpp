@@ -2,6 +2,7 @@
 
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"
+#include "core/base/plural.h"
 #include "core/frameworks/te/list_text.h"
 #include "core/frameworks/te/to_te_list.h"
 #include "core/frameworks/torch/csv_printer.h"
@@ -22,6 +23,12 @@ using optimise::Objective;
 
 const char* word_of(Objective objective) {
   return objective == Objective::Makespan ? "makespan" : "span";
+}
+
+// The calls that `capo simulate --fuse-w` makes of the order.
+FusedWeights calls_of(const Optimised& of) {
+  Schedule fused = of.schedule;
+  return fuse_weights(fused, of.fuse_w);
 }
 
 std::string report_json(const Optimised& of) {
@@ -48,6 +55,10 @@ std::string report_json(const Optimised& of) {
   json["moves"] = of.found.moves;
   json["ended"] = name_of(of.found.ended);
   json["time_unit"] = of.in_microseconds ? "microsecond" : "cost";
+  if (of.fuse_w > 1) {
+    const FusedWeights fused = calls_of(of);
+    json["fuse_w"] = {{"most", of.fuse_w}, {"gradients", fused.gradients}, {"calls", fused.calls}};
+  }
   return json.dump() + "\n";
 }
 
@@ -67,6 +78,12 @@ std::string report_text(const Optimised& of) {
   text += fmt::format("memory    {} on the fullest rank", figure(figures.highest_peak()));
   if (of.memory_limit) text += fmt::format(", within {}", figure(*of.memory_limit));
   if (of.in_microseconds) text += "\ntimes     in microseconds";
+  if (of.fuse_w > 1) {
+    const FusedWeights fused = calls_of(of);
+    text += fmt::format("\nfused     {} into {}, as --fuse-w {} makes of the order",
+                        counted(fused.gradients, "weight gradient"), counted(fused.calls, "call"),
+                        of.fuse_w);
+  }
   text += fmt::format("\nfound     in {:.1f} s from {}; ended by {}, seed {}, {} moves\n\n",
                       of.seconds, of.found.from, name_of(of.found.ended), of.seed, of.found.moves);
   std::vector<std::vector<std::string>> rows{{"order", "makespan", "span", "peak", ""}};

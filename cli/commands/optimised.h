@@ -5,6 +5,7 @@
 
 #include "cli/options/choice.h"
 #include "core/base/result.h"
+#include "core/order/fuse_weights.h"
 #include "core/order/schedule.h"
 #include "core/profiles/consult.h"
 #include "core/text/limits.h"
@@ -46,6 +47,7 @@ struct Optimised {
   std::vector<PublishedSchedule> published;
   optimise::Objective objective = optimise::Objective::Makespan;
   std::optional<double> memory_limit;
+  std::int32_t fuse_w = 1;  ///< most weight gradients of one call, which `schedule` has one by one
   bool in_microseconds = false;  ///< all times are; else in the user's own unit
   std::uint64_t seed = 1;
   double seconds = 0;
@@ -56,6 +58,9 @@ struct Optimised {
 /// Says why the recipient runs no order of this frame; nullopt if it runs some.
 [[nodiscard]] std::optional<std::string> why_not_for(Recipient recipient,
                                                      const optimise::Frame& frame);
+
+/// Says why the recipient has no calls of several weight gradients; nullopt if it has.
+[[nodiscard]] std::optional<std::string> why_no_calls_for(Recipient recipient);
 
 /// The problem in which weight gradients stand directly behind their backwards, and its orders as
 /// orders of the problem that it was made of.

@@ -240,7 +240,60 @@ TEST(Optimise, RefusesWhatItDoesNotSearch) {
   expect_not_searched(counts + "--mem f=1,b=0.5,w=-1.5", "memory that forwards take");
   expect_not_searched(counts + "--time 0", "is no time above 0");
   expect_not_searched(counts + "--time soon", "is no time above 0");
-  expect_not_searched(counts + "--fuse-w 2", "no flag --fuse-w");
+  expect_not_searched(counts + "--cost fuse=0.4", "has no use without --fuse-w");
+}
+
+// What is printed is what `check` and `simulate` make of the order with the same flag.
+TEST(Optimise, SearchesCallsAsTheyAreSimulated) {
+  const ScratchFolder folder;
+  const std::string file = (folder.path() / "best.order").string();
+  const std::string costs = "f=3,b=4,w=3,comm=1,fuse=0.3";
+  for (const std::string frame : {"--microbatches 8", "--microbatches 8 --placement v",
+                                  "--microbatches 12 --placement bidirectional"}) {
+    SCOPED_TRACE(frame);
+    const std::string flags = "--ranks 3 " + frame + " --memory 5 --moves 60000 --cost ";
+    const json printed = optimised(flags + costs + " --fuse-w 3 -o " + file);
+    const Outcome judged = run_capo({"check", file, "--fuse-w", "3", "--plan", "safe"});
+    EXPECT_EQ(judged.exit_code, 0);
+    const Outcome simulated =
+        run_capo({"simulate", file, "--fuse-w", "3", "--cost", costs, "--format", "json"});
+    const json times = json::parse(simulated.out);
+    EXPECT_EQ(times["makespan"], printed["makespan"]);
+    EXPECT_EQ(times["span"], printed["span"]);
+    EXPECT_EQ(printed["fuse_w"]["most"], 3);
+    EXPECT_TRUE(holds(judged.out, printed["fuse_w"]["gradients"].dump() +
+                                      " weight gradients are fused into " +
+                                      printed["fuse_w"]["calls"].dump() + " call"))
+        << judged.out;
+    const json alone = optimised(flags + "f=3,b=4,w=3,comm=1");
+    EXPECT_FALSE(alone.contains("fuse_w"));
+    EXPECT_LT(printed["makespan"], alone["makespan"]);
+    for (const json& each : printed["named"]) {
+      if (each["name"] != "zb-h1") continue;
+      const std::string counts = frame.substr(15, 2);
+      const Outcome made = run_capo({"generate", "zb-h1", "--ranks", "3", "--microbatches",
+                                     counts.substr(0, counts.find(' ')), "-o", file});
+      ASSERT_EQ(made.exit_code, 0) << made.err;
+      const Outcome then =
+          run_capo({"simulate", file, "--fuse-w", "3", "--cost", costs, "--format", "json"});
+      EXPECT_EQ(each["makespan"], json::parse(then.out)["makespan"]) << "with the same calls";
+    }
+  }
+}
+
+TEST(Optimise, RefusesCallsThatHaveNoUse) {
+  const std::string counts = "--ranks 2 --microbatches 4 --fuse-w 2 ";
+  expect_not_searched(counts, "takes as long as the first: say what it takes");
+  expect_not_searched(counts + "--cost fuse=0.4 --for te", "--fuse-w: has no use with --for te");
+  expect_not_searched(counts + "--cost fuse=0.4 --for torch", "has no use with --for torch");
+  expect_not_searched(counts + "--cost fuse=0.4 --for mcore", "has no use with --for mcore");
+  expect_not_searched("--ranks 2 --microbatches 1 --fuse-w 2 --cost fuse=0.4",
+                      "a chunk has one microbatch");
+  expect_not_searched("--ranks 2 --microbatches 4 --fuse-w 0", "not in range 1 to 16");
+  expect_not_searched("--ranks 2 --microbatches 4 --fuse-w 17", "not in range 1 to 16");
+  EXPECT_EQ(
+      run_optimise("--ranks 2 --microbatches 4 --fuse-w 16 --cost fuse=0.4 --moves 1").exit_code,
+      0);
 }
 
 }  // namespace

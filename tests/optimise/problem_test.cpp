@@ -61,8 +61,10 @@ TEST(Problem, RefusesWhatItDoesNotHave) {
   EXPECT_EQ(why({.ranks = 2, .topology = Topology::Custom}, "f=1"),
             "orders are searched for the placements loop, v and bidirectional");
   EXPECT_EQ(why({.ranks = 2}, "slowdown=1.2"),
-            "orders are searched without composites, slowdown and calls of several weight "
-            "gradients: `overlap`, `slowdown` and `fuse` have no use");
+            "orders are searched without composites and slowdown: `overlap` and `slowdown` have no "
+            "use");
+  EXPECT_EQ(why({.ranks = 2}, "fuse=0.4"),
+            "each weight gradient is a call of its own: `fuse` has no use without --fuse-w");
   EXPECT_EQ(why({.ranks = 2, .microbatches = 0}, "f=1"),
             "there is at least one rank, one chunk and one microbatch");
   EXPECT_EQ(why({.ranks = 1 << 14, .microbatches = 1 << 14}, "f=1"),

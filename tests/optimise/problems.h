@@ -43,8 +43,13 @@ inline std::uint32_t below(std::mt19937& engine, std::size_t most) {
   return static_cast<std::uint32_t>(engine() % most);
 }
 
-/// A problem with costs by chance, half of them of each rank, and without a memory limit.
-inline Problem problem_by_chance(std::mt19937& engine) {
+/// A frame, and costs by chance, half of them of each rank.
+struct ByChance {
+  Frame frame;
+  SimulationOptions options;
+};
+
+inline ByChance step_by_chance(std::mt19937& engine) {
   const auto between = [&](int low, int high) {
     return low + static_cast<int>(below(engine, static_cast<std::size_t>(high - low + 1)));
   };
@@ -70,9 +75,29 @@ inline Problem problem_by_chance(std::mt19937& engine) {
     }
   }
   set(-1, CostSetting::Key::Latency, 3);
-  const auto problem = problem_of(frame, options);
+  return {.frame = frame, .options = options};
+}
+
+/// A problem with such costs, and without a memory limit.
+inline Problem problem_by_chance(std::mt19937& engine) {
+  const ByChance step = step_by_chance(engine);
+  const auto problem = problem_of(step.frame, step.options);
   EXPECT_TRUE(problem.has_value()) << (problem ? "" : problem.error());
   return *problem;
+}
+
+/// A step by chance whose weight gradients are called several at a time, and take less in a call.
+inline ByChance fused_step_by_chance(std::mt19937& engine) {
+  ByChance step = step_by_chance(engine);
+  step.frame.weights_in_call = 2 + static_cast<std::int32_t>(below(engine, 4));
+  step.frame.microbatches += 1;
+  const auto set = [&](std::int32_t rank, CostSetting::Key key, double value) {
+    step.options.costs.set({.scope = {.rank = rank}, .key = key, .value = value});
+  };
+  set(-1, CostSetting::Key::Fuse, 0.1 * (1 + below(engine, 9)));
+  set(0, CostSetting::Key::Weight, 1 + 0.7 * below(engine, 5));
+  if (below(engine, 2) == 0) set(0, CostSetting::Key::Fuse, 0.35);
+  return step;
 }
 
 /// All forwards, then all backwards: runs under every placement.

@@ -38,6 +38,9 @@ CASES = [
     "--ranks 2 --microbatches 5 --placement v --cost f=10,b=16,w=4,comm=1 --memory 1.5",
     "--ranks 2 --microbatches 4 --placement v --cost f=3,b=12,w=1,comm=1 --memory 1 --objective span",
     "--ranks 3 --microbatches 6 --cost f=5,b=6,w=4 --mem f=1,b=-0.5,w=-0.5 --memory 2",
+    "--ranks 3 --microbatches 6 --cost f=2,b=3,w=4,comm=1,fuse=0.25 --fuse-w 2",
+    "--ranks 2 --microbatches 5 --placement v --cost f=2,b=3,w=4,fuse=0.3 --cost r1:w=2 --memory 2 --fuse-w 4 --objective span",
+    "--ranks 2 --microbatches 4 --cost f=3,b=2,w=6,comm=2,fuse=0.5 --memory 2 --fuse-w 4",
 ]
 STEPS = {"head start", "head wait", "head work", "head memory", "head memory-work", "tail end", "tail wait", "tail work"}
 BY_CHANCE = 120
@@ -62,6 +65,8 @@ def by_chance(dice):
         flags += ["--cost", rank + ",".join(f"{key}={dice.choice([0, 1, 2, 3, 0.7, 13.3])}" for key in "fbw")]
     flags += ["--cost", f"comm={dice.choice([0, 1, 3, 0.1])}", "--objective", dice.choice(["makespan", "span"])]
     flags += ["--mem", dice.choice(["f=1,b=0,w=-1", "f=1,b=-0.5,w=-0.5", "f=1,b=-1,w=0", "f=1,b=-0.3,w=-0.7"])]
+    if microbatches > (2 if placement == "bidirectional" else 1) and dice.random() < 0.25:
+        flags += ["--fuse-w", dice.choice([2, 3, 8]), "--cost", f"r0:w=2,fuse={dice.choice([0, 0.35, 0.5])}"]
     return flags + dice.choice([[], ["--memory", dice.choice([1, 1.5, 2, 2.5, 3])]])
 
 
