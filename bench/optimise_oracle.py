@@ -8,7 +8,8 @@ Problems are drawn by chance: placement, counts, whole costs of each rank or of 
 solver gets each as a certificate of capo's states it: a task is an interval, a rank runs one at a time, a task waits for
 others, microbatches of a series run in order, and what a microbatch holds fits under the limit. Where the solver proves an
 optimum, capo's result must be that, and its bound no more. Where it runs out of time, capo's result must be no worse than the
-best that it has, and neither bound above the other's result.
+best that it has, and neither bound above the other's result. A rank of the solver's may begin later than it could, and has a
+shorter span then; so its orders are run as early as they may be, and their span is what counts.
 
 Exit code 0; 1 where a result is worse or a bound is above, with the flags that show it; 5 where OR-tools is not there.
 """
@@ -95,7 +96,7 @@ def modelled(cp_model, problem, objective, worst):
                 model.Add(ends >= interval.EndExpr())
         model.Add(total >= (ends - begins if objective == "span" else ends))
     model.Minimize(total)
-    return model, unit
+    return model, unit, tasks
 
 
 def fit_memory(model, problem, tasks):
@@ -114,8 +115,8 @@ def fit_memory(model, problem, tasks):
 
 
 def solved(cp_model, options, problem, objective, worst):
-    """The best makespan or span that the solver has, and its bound; None for what it does not have."""
-    model, unit = modelled(cp_model, problem, objective, worst)
+    """The best makespan or span that the solver's orders come to, and its bound; None for what it does not have."""
+    model, unit, tasks = modelled(cp_model, problem, objective, worst)
     solver = cp_model.CpSolver()
     solver.parameters.max_time_in_seconds = options.solver_time
     solver.parameters.num_workers = max(options.threads, 2)
@@ -124,7 +125,14 @@ def solved(cp_model, options, problem, objective, worst):
     known = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
     if status in (cp_model.INFEASIBLE, cp_model.MODEL_INVALID):
         return -math.inf, math.inf  # there is an order, so that this is wrong
-    return solver.ObjectiveValue() / unit if known else None, solver.BestObjectiveBound() / unit
+    least = solver.BestObjectiveBound() / unit
+    if not known:
+        return None, least
+    if objective == "makespan":
+        return solver.ObjectiveValue() / unit, least
+    begins = sorted((solver.Value(interval.StartExpr()), problem.rank[task[1]], task) for task, interval in tasks.items())
+    orders = [" ".join(f"{task[0]}{task[1]}" for _, of, task in begins if of == rank) for rank in range(problem.ranks)]
+    return float(check_bound.run(problem, orders)[1]), least
 
 
 def main():

@@ -1,6 +1,7 @@
 #include "optimise/bounds.h"
 
 #include "optimise/calls.h"
+#include "optimise/jackson.h"
 #include "optimise/windows.h"
 
 #include <fmt/format.h>
@@ -12,7 +13,6 @@
 #include <functional>
 #include <numeric>
 #include <optional>
-#include <queue>
 #include <utility>
 #include <vector>
 
@@ -24,38 +24,6 @@ namespace {
 constexpr std::uint64_t kStatesOfCertificate = 2'000'000;
 /// The ends of a step have so many microbatches for each rank.
 constexpr std::int32_t kMicrobatchesOfEnds = 8;
-
-struct Job {
-  double head;
-  double takes;
-  double tail;
-};
-
-// The length of the shortest sequence of jobs that may be interrupted.
-double jackson(std::vector<Job> jobs) {
-  std::sort(jobs.begin(), jobs.end(), [](const Job& a, const Job& b) { return a.head < b.head; });
-  using Waiting = std::pair<double, double>;  // its tail and what is left of it
-  std::priority_queue<Waiting> waiting;
-  double now = 0;
-  double last = 0;
-  for (std::size_t next = 0; next < jobs.size() || !waiting.empty();) {
-    if (waiting.empty()) now = std::max(now, jobs[next].head);
-    for (; next < jobs.size() && jobs[next].head <= now; ++next) {
-      waiting.emplace(jobs[next].tail, jobs[next].takes);
-    }
-    auto [tail, left] = waiting.top();
-    waiting.pop();
-    const bool interrupted = next < jobs.size() && jobs[next].head < now + left;
-    const double until = interrupted ? jobs[next].head : now + left;
-    if (interrupted) {
-      waiting.emplace(tail, left - (until - now));
-    } else {
-      last = std::max(last, until + tail);
-    }
-    now = until;
-  }
-  return last;
-}
 
 // A step of fewer microbatches, where there are very many: the first half of them has the heads of
 // as many of the step's, and the second half the tails of its last ones, since heads look back and
@@ -137,21 +105,6 @@ double held_over_time(const Problem& problem, const std::vector<double>& residen
   return sum * problem.microbatches();
 }
 
-// Returns a time of which all times of the problem are multiples, and so is the makespan; 0 if
-// there is none among decimals of six places.
-double unit_of(const Problem& problem) {
-  constexpr double kPlaces = 1e6;
-  std::uint64_t unit = 0;
-  for (const Series& series : problem.series) {
-    for (const double time : {series.takes, series.lag}) {
-      const double scaled = std::round(time * kPlaces);
-      if (scaled > 1e11 || std::abs(time * kPlaces - scaled) > 1e-9 + 1e-15 * scaled) return 0;
-      unit = std::gcd(unit, static_cast<std::uint64_t>(scaled));
-    }
-  }
-  return static_cast<double>(unit) / kPlaces;
-}
-
 // Raises a bound as far as `refuted` tells of what is above it: by ever larger steps, then by
 // halves of what is left. Times are counted in steps. If a makespan is a whole number of units, one
 // that is above a step is at least the next one.
@@ -192,6 +145,19 @@ void raise_by_narrowing(Bound& bound, const Problem& problem, std::optional<std:
 }
 
 }  // namespace
+
+double unit_of(const Problem& problem) {
+  constexpr double kPlaces = 1e6;
+  std::uint64_t unit = 0;
+  for (const Series& series : problem.series) {
+    for (const double time : {series.takes, series.lag}) {
+      const double scaled = std::round(time * kPlaces);
+      if (scaled > 1e11 || std::abs(time * kPlaces - scaled) > 1e-9 + 1e-15 * scaled) return 0;
+      unit = std::gcd(unit, static_cast<std::uint64_t>(scaled));
+    }
+  }
+  return static_cast<double>(unit) / kPlaces;
+}
 
 LowerBounds lower_bounds(const Problem& problem, std::uint64_t states,
                          const std::function<bool()>& stopped) {
@@ -242,6 +208,7 @@ std::string words_for(const Bound& bound) {
   const std::string& by = bound.by;
   if (by == "path") return "one microbatch's way to the last stage and back";
   if (by.empty()) return "nothing";
+  if (by == "exhaustive") return "a search of all orders";
   if (by == "narrowing") {
     return "the times that work, memory and what waits for it leave for each task";
   }
@@ -264,6 +231,11 @@ double gap_of(double value, double bound) {
 
 const Bound& bound_of(const LowerBounds& bounds, Objective objective) {
   return objective == Objective::Makespan ? bounds.makespan : bounds.span;
+}
+
+void raise_to(LowerBounds& bounds, Objective objective, double value) {
+  Bound& bound = objective == Objective::Makespan ? bounds.makespan : bounds.span;
+  if (value > bound.value) bound = {.value = value, .by = "exhaustive"};
 }
 
 }  // namespace capo::optimise

@@ -42,11 +42,18 @@ struct LowerBounds {
 
 [[nodiscard]] const Bound& bound_of(const LowerBounds& bounds, Objective objective);
 
+/// Raises the bound of the objective to what a search of all orders found to be the best.
+void raise_to(LowerBounds& bounds, Objective objective, double value);
+
 /// The share of a bound by which orders exceed it; 0 if there is no bound.
 [[nodiscard]] double gap_of(double value, double bound);
 
 /// States that narrowing looks at for each objective, at most: about a second.
 constexpr std::uint64_t kStatesOfBounds = 80'000'000;
+
+/// Returns a time of which all times of the problem are multiples, and so is the makespan; 0 if
+/// there is none among decimals of six places.
+[[nodiscard]] double unit_of(const Problem& problem);
 
 /// Takes longer the more states there are; if it is stopped, it has less to say.
 [[nodiscard]] LowerBounds lower_bounds(
@@ -69,16 +76,19 @@ struct Refuted {
                                                      std::optional<std::size_t> own, double above);
 
 /// Says what a bound rests on: "the work of rank 3 and what must come before and behind
-/// it". Knows the closed forms of sim/bounds.cpp as well.
+/// it". Knows the closed forms of sim/bounds.cpp as well, and "exhaustive", the search of all
+/// orders.
 [[nodiscard]] std::string words_for(const Bound& bound);
 
 /// Shows the bound of an objective to whoever trusts no line of capo's, and what orders come to.
 struct Certificate {
-  double shown = 0;  ///< less than the bound, if it rests on what certificates do not know
+  double shown = 0;  ///< less than the bound, if it rests on what certificates do not show
   std::string text;  ///< JSON, which tools/check_bound.py checks
 };
+/// `nodes`: of a search of all orders, which found nothing better; 0: there was none. The
+/// certificate states them and shows what `bounds` rest on.
 [[nodiscard]] Certificate certificate_of(const Problem& problem, Objective objective,
                                          const LowerBounds& bounds, const Orders& orders,
-                                         const Figures& figures);
+                                         const Figures& figures, std::uint64_t nodes = 0);
 
 }  // namespace capo::optimise

@@ -24,6 +24,9 @@
 // takes, and of each stage what a "further" one of a call takes. In the reasoning each takes its
 // share of the best call (with_least_weights()), and orders are run in calls.
 //
+// Where all orders were searched, "exhaustive" says with how many nodes, and below what objective
+// there is none; the bound is what the argument shows, since the search has no proof that is short.
+//
 // The heads and tails here are found again and apart from bounds.cpp, with their reasons; where
 // they show less than the bound, the certificate says how much. A further step of reasoning is a
 // word in By and a function of the checker's; so is a further argument. One of them is narrowing
@@ -528,19 +531,23 @@ Shown shown_by(const Problem& problem, Objective objective, const Bound& bound,
 }  // namespace
 
 Certificate certificate_of(const Problem& problem, Objective objective, const LowerBounds& bounds,
-                           const Orders& orders, const Figures& figures) {
+                           const Orders& orders, const Figures& figures, std::uint64_t nodes) {
   const bool of_span = objective == Objective::Span;
   const Bound& bound = of_span ? bounds.span : bounds.makespan;
   const Shown shown =
       shown_by(problem.fuses() ? with_least_weights(problem) : problem, objective, bound,
                of_span ? problem.closed_forms.span : problem.closed_forms.makespan);
   const double value = std::min(bound.value, shown.value);
+  const std::string all = nodes == 0
+                              ? std::string()
+                              : fmt::format("\"exhaustive\": {{\"below\": {}, \"nodes\": {}}},\n",
+                                            of_span ? figures.span : figures.makespan, nodes);
   return {.shown = value,
           .text = fmt::format(
-              "{{\"schema\": 1, \"objective\": \"{}\", \"bound\": {}, \"rank\": {},\n{},\n{},\n"
+              "{{\"schema\": 1, \"objective\": \"{}\", \"bound\": {}, \"rank\": {},\n{},\n{},\n{}"
               "\"makespan\": {}, \"span\": {}, {}}}\n",
               of_span ? "span" : "makespan", value, shown.rank, problem_text(problem), shown.text,
-              figures.makespan, figures.span, orders_text(orders))};
+              all, figures.makespan, figures.span, orders_text(orders))};
 }
 
 }  // namespace capo::optimise

@@ -2,6 +2,7 @@
 
 #include "core/base/in_parallel.h"
 #include "core/base/index.h"
+#include "optimise/exhaustive.h"
 #include "optimise/periods.h"
 
 #include <algorithm>
@@ -35,6 +36,11 @@ constexpr std::int32_t kTasksOfShortStep = 4096;
 constexpr double kWorthLengthening = 1e-3;
 /// So many starts of a long step are made shorter.
 constexpr std::size_t kStartsOfShorter = 4;
+/// All orders are searched with so many nodes at first, and then with so many times as many.
+constexpr std::uint64_t kNodesAtFirst = 20'000;
+constexpr std::uint64_t kMoreNodes = 4;
+/// A node takes about as long as so many moves.
+constexpr std::uint64_t kMovesOfNode = 8;
 /// A searcher that is behind for so many rounds goes on from the best.
 constexpr int kPatience = 6;
 
@@ -309,9 +315,29 @@ class Search {
     }
   }
 
+  // Searches all orders of a small problem, if it is time to.
+  void exhaust_all() {
+    const bool small =
+        problem_.tasks() <= std::min(options_.exhaustive_tasks, kMostTasksOfExhaustion);
+    if (!small || problem_.fuses() || proved() || moves_ < due_) return;
+    const std::uint64_t left = options_.moves - std::min(moves_, options_.moves);
+    const std::uint64_t most = std::min(nodes_, left / kMovesOfNode);
+    const Exhausted all =
+        exhaust(problem_, options_.objective, best_.value, most, options_.stopped);
+    moves_ += kMovesOfNode * std::min(all.nodes, most);
+    if (all.better) take(*all.better, *evaluate(problem_, *all.better), "all orders");
+    if (all.complete) {
+      bound_ = best_.value;
+      found_.nodes = all.nodes;
+    }
+    nodes_ *= kMoreNodes;
+    due_ = moves_ + kMovesOfNode * nodes_;
+  }
+
   void run_rounds(const std::vector<std::pair<double, Rules>>& rules) {
     stopped_ = options_.stopped();
     if (best_.orders.empty() || stopped_) return;
+    exhaust_all();
     std::vector<Searcher> searchers;
     Chance seeds(options_.seed);
     for (std::size_t i = 0; i < kSearchers; ++i) {
@@ -346,6 +372,7 @@ class Search {
           behind[i] = 0;
         }
       }
+      exhaust_all();
     }
   }
 
@@ -357,6 +384,8 @@ class Search {
   Known best_;
   Found found_;
   std::uint64_t moves_ = 0;
+  std::uint64_t nodes_ = kNodesAtFirst;  // of the next search of all orders
+  std::uint64_t due_ = 0;                // so many moves come before it
   bool stopped_ = false;
 };
 

@@ -11,6 +11,10 @@
 // the number of threads; only the clock, or whoever stops the search, can end it within a round,
 // and then the result depends on how far it came.
 //
+// Of small problems all orders are searched as well, if a bound is not reached: before the first
+// round, and then again, with four times as many nodes each time, whenever the rounds have made as
+// many moves as that takes at most. So both have about half of the time.
+//
 // A move is a shift, or the construction or placing of so many tasks that it takes about as long.
 // The search ends when nothing better can exist, since the bound is reached.
 //
@@ -48,6 +52,9 @@ struct SearchOptions {
   std::uint64_t seed = 1;
   std::uint64_t moves = 1;  ///< the budget, of all searchers together
   unsigned threads = 1;
+  /// All orders of a problem of so many tasks are searched beside, if its bound is not reached
+  /// (exhaustive.h).
+  std::uint32_t exhaustive_tasks = 0;
   std::function<bool()> stopped = [] { return false; };  ///< asked from every thread
 };
 
@@ -66,6 +73,7 @@ struct Found {
   std::string from;  ///< the start that it goes back to, or "rules"
   std::uint64_t moves = 0;
   Ended ended = Ended::Stopped;
+  std::uint64_t nodes = 0;  ///< of the search of all orders that proved it; 0: there was none
 };
 
 /// Starts that do not run or do not fit are left out; they are asked for once. `tell` hears of each

@@ -4,7 +4,8 @@
     capo optimise --ranks 4 --microbatches 8 --bound-out bound.json && tools/check_bound.py [--explain] bound.json
 
 It holds that no order of the problem in the file gets below the bound, and that the orders in it run, keep to the memory
-limit and come to the times that it states. It does not know whether the problem is the one that was meant: what tasks and
+limit and come to the times that it states. Where capo searched all orders, it checks that this is said of what the orders come
+to, and not that nothing is better: that would be to search them again. It does not know whether the problem is the one that was meant: what tasks and
 messages take and what microbatches hold is capo's word. Numbers are exact fractions; capo's own sums are rounded, so a
 billionth is allowed where they are compared. --explain prints each step of the reasoning. Exit code 0: it holds; 1: the
 line says what does not.
@@ -655,12 +656,17 @@ def check(given, explain=False):
     """Returns the bound, what the orders come to, and why the bound is one."""
     problem, value, why = shown_by(given, explain)
     bound = number(given["bound"], "bound", 0)
+    everything = given.get("exhaustive")
     require(bound <= value * (1 + ROUNDING), f"bound: the argument shows {shown(value)}, not {given['bound']}")
     makespan, span, most = run(problem, given["orders"])
     require_same(given["makespan"], makespan, "makespan")
     require_same(given["span"], span, "span")
     require(problem.limit is None or most <= problem.limit, f"orders: a rank holds {shown(most)}, more than the limit")
     reached = makespan if given["objective"] == "makespan" else span
+    if everything is not None:
+        require_same(everything["below"], reached, "exhaustive: what nothing is below")
+        require(is_count(everything["nodes"]) and everything["nodes"] > 0, "exhaustive: nodes is no count above 0")
+        require(set(everything) == {"below", "nodes"}, "exhaustive: it has other fields")
     require(bound <= reached * (1 + ROUNDING), f"bound: it is above the {given['objective']} of the orders, {shown(reached)}")
     return bound, reached, why
 
@@ -682,6 +688,9 @@ def main():
         print(f"wrong: it is no certificate: {wrong!r}")
         return 1
     print(f"right: {why}")
+    if "exhaustive" in given:
+        print(f"not checked: capo searched all orders, with {given['exhaustive']['nodes']} nodes, and says that none is below "
+              f"{given['exhaustive']['below']:g}")
     best = reached <= bound * (1 + ROUNDING)
     more = "the best possible" if best else f"at most {float(reached / bound - 1):.2%} above it" if bound else "and the bound says nothing"
     print(f"right: no {given['objective']} is below {shown(bound)}; that of the orders is {shown(reached)}, {more}")

@@ -24,6 +24,7 @@
 #include "core/text/scan.h"
 #include "core/timeline/table.h"
 #include "optimise/bounds.h"
+#include "optimise/exhaustive.h"
 #include "optimise/search.h"
 
 #include <fmt/format.h>
@@ -75,6 +76,7 @@ struct OptimiseRequest {
   std::string time = "10s";
   std::uint64_t moves = 100'000'000;
   std::uint64_t seed = 1;
+  std::uint32_t exhaustive = 150;
   unsigned threads = std::max(1U, std::thread::hardware_concurrency());
   std::string from;
   std::string output;
@@ -245,19 +247,6 @@ std::uint64_t states_for(double seconds) {
   return static_cast<std::uint64_t>(std::clamp(kStatesOfSecond * seconds, 1e5, 2e8));
 }
 
-// Writes what shows the bound, for a program that trusts no line of capo's.
-std::optional<Error> write_bound(const Problem& problem, const Optimised& of,
-                                 const std::string& file) {
-  const optimise::Certificate certificate =
-      certificate_of(problem, of.objective, of.bounds, of.found.orders, of.found.figures);
-  const double bound = optimise::bound_of(of.bounds, of.objective).value;
-  if (certificate.shown < bound * (1 - 1e-9)) {
-    print_stderr(fmt::format("note: {} shows at least {}, and the bound is {}\n", shown(file),
-                             figure(certificate.shown), figure(bound)));
-  }
-  return write_output(file, certificate.text);
-}
-
 int no_such_order(const std::string& why) {
   print_stderr(fmt::format("error: there is no such order: {}\n", why));
   return kFindings;
@@ -295,7 +284,9 @@ Made searched(const Problem& problem, Recipient recipient,
               const std::function<std::vector<Start>()>& starts, const optimise::SearchOptions& how,
               const std::function<void(const Found&)>& tell, const SimulationOptions& options) {
   const bool behind = recipient == Recipient::Te;
-  auto found = search(behind ? with_weights_behind(problem) : problem, starts, how, tell);
+  optimise::SearchOptions of_these = how;
+  if (behind) of_these.exhaustive_tasks = 0;  // bounds are about any order
+  auto found = search(behind ? with_weights_behind(problem) : problem, starts, of_these, tell);
   if (!found) return std::optional<ForRecipient>();
   if (behind) {
     found->orders = with_weights_behind(found->orders);
@@ -370,6 +361,7 @@ int optimise_request(const OptimiseRequest& request) {
                                     .seed = request.seed,
                                     .moves = request.moves,
                                     .threads = request.threads,
+                                    .exhaustive_tasks = request.exhaustive,
                                     .stopped = stopped};
   const auto made = request.recipient == Recipient::Mcore
                         ? megatrons(*problem, options, how, request.limits)
@@ -384,6 +376,8 @@ int optimise_request(const OptimiseRequest& request) {
   if (!published) publish();
   const Found& found = (*made)->found;
   const double value = value_of(found.figures, request.objective);
+  const LowerBounds shown = bounds;  // without the search of all orders
+  if (found.nodes > 0) raise_to(bounds, request.objective, value);
   const Bound& bound = optimise::bound_of(bounds, request.objective);
   const Optimised optimised{.schedule = (*made)->schedule,
                             .found = found,
@@ -398,7 +392,7 @@ int optimise_request(const OptimiseRequest& request) {
                             .gap = optimise::gap_of(value, bound.value),
                             .proved = optimise::reaches(value, bound.value)};
   if (!request.bound_out.empty()) {
-    if (const auto failed = write_bound(*problem, optimised, request.bound_out)) {
+    if (const auto failed = write_bound(*problem, optimised, shown, request.bound_out)) {
       return fail(*failed);
     }
   }
@@ -479,6 +473,12 @@ Run add_optimise(CLI::App& command) {
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 62))
       ->capture_default_str();
   command.add_option("--seed", request->seed, "Of the numbers that are drawn")
+      ->capture_default_str();
+  command
+      .add_option("--exhaustive", request->exhaustive,
+                  "Tasks up to which all orders are searched as well, if a bound is not reached: a "
+                  "proof that nothing is better. 0: none")
+      ->check(CLI::Range(0U, optimise::kMostTasksOfExhaustion))
       ->capture_default_str();
   command.add_option("--threads", request->threads, "Threads; they change the speed alone")
       ->check(CLI::Range(1U, 1024U))

@@ -7,6 +7,7 @@
 #include "core/frameworks/te/to_te_list.h"
 #include "core/frameworks/torch/csv_printer.h"
 #include "core/text/order_text.h"
+#include "core/text/scan.h"
 #include "core/timeline/table.h"
 
 #include <fmt/format.h>
@@ -55,6 +56,7 @@ std::string report_json(const Optimised& of) {
   json["moves"] = of.found.moves;
   json["ended"] = name_of(of.found.ended);
   json["time_unit"] = of.in_microseconds ? "microsecond" : "cost";
+  if (of.found.nodes > 0) json["exhaustive_nodes"] = of.found.nodes;
   if (of.fuse_w > 1) {
     const FusedWeights fused = calls_of(of);
     json["fuse_w"] = {{"most", of.fuse_w}, {"gradients", fused.gradients}, {"calls", fused.calls}};
@@ -86,6 +88,10 @@ std::string report_text(const Optimised& of) {
   }
   text += fmt::format("\nfound     in {:.1f} s from {}; ended by {}, seed {}, {} moves\n\n",
                       of.seconds, of.found.from, name_of(of.found.ended), of.seed, of.found.moves);
+  if (of.found.nodes > 0) {
+    text.pop_back();
+    text += fmt::format("searched  all orders, with {} nodes\n\n", of.found.nodes);
+  }
   std::vector<std::vector<std::string>> rows{{"order", "makespan", "span", "peak", ""}};
   rows.push_back({"this one", figure(figures.makespan), figure(figures.span),
                   figure(figures.highest_peak()), ""});
@@ -131,6 +137,18 @@ const Words<OptimiseFormat>& optimise_formats() {
       {"order", OptimiseFormat::Order},   {"csv", OptimiseFormat::Csv},
       {"tokens", OptimiseFormat::Tokens}, {"te", OptimiseFormat::Te}};
   return words;
+}
+
+std::optional<Error> write_bound(const optimise::Problem& problem, const Optimised& of,
+                                 const optimise::LowerBounds& bounds, const std::string& file) {
+  const optimise::Certificate certificate = certificate_of(
+      problem, of.objective, bounds, of.found.orders, of.found.figures, of.found.nodes);
+  const double bound = optimise::bound_of(of.bounds, of.objective).value;
+  if (certificate.shown < bound * (1 - 1e-9)) {
+    print_stderr(fmt::format("note: {} shows at least {}, and the bound is {}\n", shown(file),
+                             figure(certificate.shown), figure(bound)));
+  }
+  return write_output(file, certificate.text);
 }
 
 int print(const Optimised& of, OptimiseFormat format, const std::string& output) {

@@ -78,6 +78,13 @@ struct ForRecipient {
                                                                  optimise::Objective objective,
                                                                  const Limits& limits);
 
+/// Writes what shows a bound, for a program that trusts no line of capo's: what `bounds` rest on,
+/// and the search of all orders, if there was one.
+[[nodiscard]] std::optional<Error> write_bound(const optimise::Problem& problem,
+                                               const Optimised& of,
+                                               const optimise::LowerBounds& bounds,
+                                               const std::string& file);
+
 /// Writes the order to `output` and the report to standard output; without an output, what the
 /// format says to standard output. Returns the exit code.
 [[nodiscard]] int print(const Optimised& optimised, OptimiseFormat format,

@@ -159,6 +159,39 @@ TEST(Optimise, WritesWhatShowsItsBound) {
   EXPECT_TRUE(holds(none.err, "no/folder")) << none.err;
 }
 
+TEST(Optimise, ProvesSmallStepsByAllOrders) {
+  const ScratchFolder folder;
+  const std::string flags =
+      "--ranks 3 --microbatches 4 --placement bidirectional --cost f=10,b=16,w=4,comm=1 --memory 2 "
+      "--moves 400000 --bound-out " +
+      (folder.path() / "bound").string();
+  const json printed = optimised(flags);  // 36 tasks
+  EXPECT_EQ(printed["ended"], "proof");
+  EXPECT_TRUE(printed["proved"]);
+  EXPECT_EQ(printed["gap"], 0);
+  EXPECT_EQ(printed["rests_on"], "a search of all orders");
+  EXPECT_EQ(printed["lower_bound"]["makespan"], printed["makespan"]);
+  const json written = json::parse(folder.read("bound"));
+  ASSERT_TRUE(printed.contains("exhaustive_nodes") && written.contains("exhaustive"));
+  EXPECT_EQ(written["exhaustive"]["nodes"], printed["exhaustive_nodes"]);
+  EXPECT_EQ(written["exhaustive"]["below"], printed["makespan"]);
+  EXPECT_LT(written["bound"], printed["makespan"]) << "what the file shows";
+  const Outcome text = run_optimise(flags + " --exhaustive 36");
+  EXPECT_TRUE(holds(text.out, "the best possible: at least 176 by a search of all orders\n"));
+  EXPECT_TRUE(holds(text.out, "\nsearched  all orders, with ")) << text.out;
+  EXPECT_TRUE(holds(text.err, "shows at least 174, and the bound is 176")) << text.err;
+
+  for (const std::string fewer : {" --exhaustive 35", " --exhaustive 0"}) {
+    const json open = optimised(flags + fewer);
+    EXPECT_FALSE(open["proved"]) << fewer;
+    EXPECT_EQ(open["ended"], "moves");
+    EXPECT_FALSE(open.contains("exhaustive_nodes"));
+    EXPECT_FALSE(json::parse(folder.read("bound")).contains("exhaustive"));
+  }
+  EXPECT_EQ(run_optimise("--ranks 2 --microbatches 2 --exhaustive 250").exit_code, 0);
+  expect_not_searched("--ranks 2 --microbatches 2 --exhaustive 251", "not in range 0 to 250");
+}
+
 TEST(Optimise, TakesTheTimesOfAModelFile) {
   const ScratchFolder folder;
   const std::string model = (folder.path() / "model.json").string();

@@ -84,6 +84,32 @@ TEST(Search, IsNeverWorseThanItsStarts) {
   }
 }
 
+// Bounds and shifts leave a gap here that all orders close. Under two pipelines, with uneven ranks.
+TEST(Search, ProvesSmallProblemsByAllOrders) {
+  SimulationOptions costs{.memory_limit = 2};
+  costs.costs = simulated::costs("f=5,b=8,w=2,comm=1");
+  const Problem problem = *problem_of(
+      {.ranks = 3, .chunks = 2, .microbatches = 2, .topology = Topology::Bidirectional}, costs);
+  SearchOptions options = options_for(problem, Objective::Makespan);
+  const auto without = search(problem, no_starts, options, nobody_listens);
+  ASSERT_TRUE(without.has_value());
+  EXPECT_EQ(without->ended, Ended::Budget);
+  EXPECT_EQ(without->nodes, 0U);
+
+  options.exhaustive_tasks = problem.tasks();
+  const auto proved = search(problem, no_starts, options, nobody_listens);
+  ASSERT_TRUE(proved.has_value());
+  EXPECT_EQ(proved->ended, Ended::Proof);
+  EXPECT_GT(proved->nodes, 0U);
+  EXPECT_GT(proved->figures.makespan, options.bound);
+  EXPECT_LE(proved->figures.makespan, without->figures.makespan);
+  (void)verified(problem, proved->orders, proved->figures, costs);
+
+  options.exhaustive_tasks = problem.tasks() - 1;
+  const auto larger = search(problem, no_starts, options, nobody_listens);
+  EXPECT_EQ(larger->nodes, 0U) << "there is one task more";
+}
+
 TEST(Search, StopsAndTellsOfWhatIsBetter) {
   const Problem problem = problem_of_row(golden::published_rows("schedule").front());
   std::atomic<int> asked = 0;
