@@ -93,7 +93,7 @@ class Exhaustion {
     target_ = unit_ > 0 ? value - unit_ * (1 - 1e-6) : value * (1 - 1e-9);
   }
 
-  // What a task waits for on another rank has been made.
+  // Whether what the next task of a series waits for on another rank has been made.
   [[nodiscard]] bool is_there(SeriesId id) const {
     const SeriesId first = problem_.series[id].waits_for;
     return first == kNoSeries || count_[first] > count_[id];

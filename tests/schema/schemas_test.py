@@ -162,19 +162,24 @@ def check_comparisons_and_sweeps(run, root) -> int:
 
 
 def check_optimised(run, root) -> int:
-    """Reports of searches: proved, out of moves, within a limit that not every schedule keeps to, with one rank."""
+    """Reports of searches: proved, out of moves, within a limit that not every schedule keeps to, with one rank, with calls of
+    weight gradients, and with all orders."""
     optimised = validator_of(root, "optimise")
-    seen = []
+    seen, others = [], set()
     for flags in (
         ["--ranks", "3", "--microbatches", "4"],
         ["--ranks", "8", "--microbatches", "16", "--memory", "4", "--cost", "f=5,b=6,w=4", "--moves", "300000", "--time", "10m"],
         ["--ranks", "1", "--microbatches", "1", "--objective", "span"],
+        ["--ranks", "2", "--microbatches", "4", "--fuse-w", "3", "--cost", "w=3,fuse=0.4", "--moves", "1000"],
+        ["--ranks", "3", "--microbatches", "4", "--placement", "bidirectional", "--cost", "f=10,b=16,w=4,comm=1", "--memory", "2"],
     ):
         printed = json.loads(run("optimise", *flags, "--format", "json").stdout)
         hold(optimised, printed)
+        others |= {"fuse_w", "exhaustive_nodes"} & set(printed)
         seen += [(printed["ended"], each["fits"]) for each in printed["named"]]
     assert {("proof", True), ("moves", True), ("moves", False)} <= set(seen), seen
-    return 3
+    assert others == {"fuse_w", "exhaustive_nodes"}, others
+    return 5
 
 
 def check_simulations(run, root) -> int:
