@@ -56,11 +56,9 @@ std::string report_json(const Optimised& of) {
   json["moves"] = of.found.moves;
   json["ended"] = name_of(of.found.ended);
   json["time_unit"] = of.in_microseconds ? "microsecond" : "cost";
-  if (of.found.nodes > 0) json["exhaustive_nodes"] = of.found.nodes;
-  if (of.fuse_w > 1) {
-    const FusedWeights fused = calls_of(of);
-    json["fuse_w"] = {{"most", of.fuse_w}, {"gradients", fused.gradients}, {"calls", fused.calls}};
-  }
+  const FusedWeights fused = calls_of(of);
+  json["fuse_w"] = {{"most", of.fuse_w}, {"gradients", fused.gradients}, {"calls", fused.calls}};
+  json["exhaustive_nodes"] = of.found.nodes;
   return json.dump() + "\n";
 }
 

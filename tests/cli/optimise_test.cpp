@@ -172,7 +172,7 @@ TEST(Optimise, ProvesSmallStepsByAllOrders) {
   EXPECT_EQ(printed["rests_on"], "a search of all orders");
   EXPECT_EQ(printed["lower_bound"]["makespan"], printed["makespan"]);
   const json written = json::parse(folder.read("bound"));
-  ASSERT_TRUE(printed.contains("exhaustive_nodes") && written.contains("exhaustive"));
+  ASSERT_TRUE(written.contains("exhaustive"));
   EXPECT_EQ(written["exhaustive"]["nodes"], printed["exhaustive_nodes"]);
   EXPECT_EQ(written["exhaustive"]["below"], printed["makespan"]);
   EXPECT_LT(written["bound"], printed["makespan"]) << "what the file shows";
@@ -185,7 +185,7 @@ TEST(Optimise, ProvesSmallStepsByAllOrders) {
     const json open = optimised(flags + fewer);
     EXPECT_FALSE(open["proved"]) << fewer;
     EXPECT_EQ(open["ended"], "moves");
-    EXPECT_FALSE(open.contains("exhaustive_nodes"));
+    EXPECT_EQ(open["exhaustive_nodes"], 0);
     EXPECT_FALSE(json::parse(folder.read("bound")).contains("exhaustive"));
   }
   EXPECT_EQ(run_optimise("--ranks 2 --microbatches 2 --exhaustive 250").exit_code, 0);
@@ -299,7 +299,7 @@ TEST(Optimise, SearchesCallsAsTheyAreSimulated) {
                                       printed["fuse_w"]["calls"].dump() + " call"))
         << judged.out;
     const json alone = optimised(flags + "f=3,b=4,w=3,comm=1");
-    EXPECT_FALSE(alone.contains("fuse_w"));
+    EXPECT_EQ(alone["fuse_w"]["calls"], 0);
     EXPECT_LT(printed["makespan"], alone["makespan"]);
     for (const json& each : printed["named"]) {
       if (each["name"] != "zb-h1") continue;
