@@ -314,6 +314,24 @@ TEST(Optimise, SearchesCallsAsTheyAreSimulated) {
   }
 }
 
+TEST(Optimise, TakesWhatACallTakesFromAModelFile) {
+  const ScratchFolder folder;
+  const std::string model = (folder.path() / "model.json").string();
+  const std::string file = (folder.path() / "best.order").string();
+  folder.write("model.json", R"({"schema": 1, "layers": [["dense"], ["large"]], "modules": {
+    "dense": {"kind": "linear",
+              "cost": {"forward": 10, "backward": 12, "weight": 8, "fuse": 0.3}},
+    "large": {"kind": "linear",
+              "cost": {"forward": 20, "backward": 22, "weight": 18, "fuse": 0.45}}}})");
+  const json printed =
+      optimised("--ranks 2 --chunks 2 --microbatches 4 --moves 20000 --fuse-w 3 --model " + model +
+                " -o " + file);
+  EXPECT_GT(printed["fuse_w"]["calls"], 0);
+  const Outcome simulated =
+      run_capo({"simulate", file, "--model", model, "--fuse-w", "3", "--format", "json"});
+  EXPECT_NEAR(json::parse(simulated.out)["makespan"], printed["makespan"], 1e-9);
+}
+
 TEST(Optimise, RefusesCallsThatHaveNoUse) {
   const std::string counts = "--ranks 2 --microbatches 4 --fuse-w 2 ";
   expect_not_searched(counts, "takes as long as the first: say what it takes");
