@@ -1,6 +1,7 @@
 #include "run/reference/step_parts.h"
 
 #include "core/base/index.h"
+#include "run/reference/compare.h"
 #include "run/reference/rounder.h"
 
 #include <algorithm>
