@@ -204,7 +204,7 @@ std::string act_name(const Work& work) {
          (work.layer == kAllLayers ? "" : fmt::format(" l{}", work.layer));
 }
 
-std::string act_name(const OpPart& part) {
+std::string act_name(const Program& program, const OpPart& part) {
   switch (part.kind) {
     case OpPart::Kind::Work: {
       std::vector<std::string> names;
@@ -216,6 +216,8 @@ std::string act_name(const OpPart& part) {
     case OpPart::Kind::Permute:
     case OpPart::Kind::Return:
       return "exchange";
+    case OpPart::Kind::Reduce:
+      return fmt::format("reduce{}", program.reductions[part.to].chunk);
     case OpPart::Kind::Send:
     case OpPart::Kind::Receive:
     case OpPart::Kind::Delivered:
@@ -236,6 +238,8 @@ Kind kind_of(const OpPart& part) {
       return forward ? Kind::DispatchForward : Kind::CombineBackward;
     case OpPart::Kind::Return:
       return forward ? Kind::CombineForward : Kind::DispatchBackward;
+    case OpPart::Kind::Reduce:
+      return Kind::ReduceGradient;
     case OpPart::Kind::Send:
     case OpPart::Kind::Receive:
     case OpPart::Kind::Delivered:
@@ -248,7 +252,8 @@ Kind kind_of(const OpPart& part) {
 // A transfer is shown once, at the end that finishes first; what is collected takes no time.
 bool is_shown(const OpPart& part) {
   return part.kind == OpPart::Kind::Work || part.kind == OpPart::Kind::Deliver ||
-         part.kind == OpPart::Kind::Permute || part.kind == OpPart::Kind::Return;
+         part.kind == OpPart::Kind::Permute || part.kind == OpPart::Kind::Return ||
+         part.kind == OpPart::Kind::Reduce;
 }
 
 // The first part of an op that has a label; null if none has, as of an op that only waits.
@@ -262,13 +267,14 @@ const OpPart* first_shown(const Program& program, const Op& op) {
 std::string label_of(const Program& program, const Op& op) {
   std::vector<std::string> names;
   for (std::uint32_t at = op.first_part; at < op.end_part; ++at) {
-    if (is_shown(program.parts[at])) names.push_back(act_name(program.parts[at]));
+    if (is_shown(program.parts[at])) names.push_back(act_name(program, program.parts[at]));
   }
   return fmt::format("{}", fmt::join(names, " "));
 }
 
 std::string_view lane_name(const OpPart& part) {
   if (part.kind == OpPart::Kind::Work) return "compute";
+  if (part.kind == OpPart::Kind::Reduce) return "dp";
   return part.kind == OpPart::Kind::Deliver ? "p2p" : "comm";
 }
 
@@ -342,6 +348,10 @@ std::string text_report(const RunReport& report, const PlannedStep& step,
   out += fmt::format("  engine {} ({}){}, {}, {}\n", report.engine, report.device, transport,
                      counted(report.graphs, "graph"), counted(report.replays, "replay"));
   if (report.division.per_process > 1) out += edges_text(report);
+  for (const Reduction& reduction : report.program.reductions) {
+    out += fmt::format("  reduced: chunk {} over ranks {}\n", reduction.chunk,
+                       fmt::join(reduction.ranks, ", "));
+  }
   if (!assumed.empty()) out += fmt::format("  not declared: {}\n", fmt::join(assumed, "; "));
   const auto equal = [](const std::vector<TensorReport>& tensors) {
     return fmt::format("{} of {}", tensors.size() - differing(tensors), tensors.size());
@@ -445,6 +455,9 @@ std::string json_report(const RunReport& report, const PlannedStep& step) {
               {"makespan_us", report.times.makespan},
               {"busy_us", report.times.busy}}}};
   if (report.division.per_process > 1) json["edges"] = edges_as_json(report);
+  for (const Reduction& reduction : report.program.reductions) {
+    json["reductions"].push_back({{"chunk", reduction.chunk}, {"ranks", reduction.ranks}});
+  }
   if (report.predicted_makespan) json["simulated_makespan_us"] = *report.predicted_makespan;
   if (report.clock_doubt) json["times"]["clock_doubt_us"] = *report.clock_doubt;
   if (report.other_clocks) json["times"]["other_clocks"] = true;

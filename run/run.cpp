@@ -78,10 +78,11 @@ StepInputs inputs_of(Engine& engine, const PlannedStep& step, const StepLayers& 
   return {engine, step, layers, program};
 }
 
-std::vector<DrawnTensor> drawn_parameters(const StepLayers& layers, std::uint64_t seed) {
+std::vector<DrawnTensor> drawn_parameters(const PlannedStep& step, const StepLayers& layers,
+                                          std::uint64_t seed) {
   std::vector<DrawnTensor> drawn;
-  for (std::uint32_t p = 0; p < layers.parameters().size(); ++p) {
-    drawn.push_back(draw_parameter(layers, p, seed));
+  for (const std::uint32_t as : drawn_as(step, layers)) {
+    drawn.push_back(draw_parameter(layers, as, seed));
   }
   return drawn;
 }
@@ -150,7 +151,7 @@ Setup::Setup(Engine& on, const PlannedStep& planned, const RunOptions& options, 
       inputs(inputs_of(engine, step, layers, program, options)),
       eager_transport(options.processes == nullptr ? nullptr : in_process(engine)),
       transport(transport_of(engine, step, layers, program, options)),
-      parameters(drawn_parameters(layers, options.seed)),
+      parameters(drawn_parameters(step, layers, options.seed)),
       loaded{.engine = engine,
              .step = step,
              .layers = layers,
@@ -162,7 +163,8 @@ Setup::Setup(Engine& on, const PlannedStep& planned, const RunOptions& options, 
              .coded = {},
              .registry = registry_of(layers),
              .hooks = options.hooks,
-             .samples = te_samples(step)},
+             .samples = te_samples(step),
+             .reductions = reductions_due(step)},
       eager_deposits(table(), step.replayed(), layers, gradients::Contract::Sound,
                      Deposits::Execution::Eager),
       replayed_deposits(table(), step.replayed(), layers, contract_of(step, options),

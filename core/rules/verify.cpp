@@ -79,6 +79,9 @@ UncheckedPlan::UncheckedPlan(std::unique_ptr<PlannedStep::State> state) : step_(
 const Input& PlannedStep::input() const {
   return state_->input;
 }
+const CheckOptions& PlannedStep::options() const {
+  return state_->options;
+}
 const CheckResult& PlannedStep::result() const {
   return state_->result;
 }

@@ -39,6 +39,7 @@ class PlannedStep {
   ~PlannedStep();
 
   [[nodiscard]] const Input& input() const;
+  [[nodiscard]] const CheckOptions& options() const;
   [[nodiscard]] const CheckResult& result() const;
   [[nodiscard]] const PlanView& view() const;
   /// How the orders run as captured, and as replayed: the same where there is no replay order.

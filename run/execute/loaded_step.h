@@ -18,6 +18,7 @@
 #include "run/execute/step_inputs.h"
 #include "run/execute/transport.h"
 #include "run/setup/parameters.h"
+#include "run/setup/reductions.h"
 #include "run/setup/step_layers.h"
 
 #include <cstdint>
@@ -58,7 +59,8 @@ struct LoadedStep {
   std::vector<CodedWeight> coded;  ///< by parameter
   ParameterRegistry registry;
   Hooks hooks;
-  TeSamples samples;  ///< of replays; eager execution has none
+  TeSamples samples;                       ///< of replays; eager execution has none
+  std::vector<Reduction> reductions = {};  ///< that eager execution ends with
 
   [[nodiscard]] const BufferTable& table() const { return step.view().table(); }
   [[nodiscard]] bool failed() const {

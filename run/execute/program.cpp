@@ -26,6 +26,7 @@ struct Node {
   std::vector<TaskId> begins;     // transfers that begin here
   std::vector<TaskId> transfers;  // transfers that end here
   std::vector<TaskId> exchanges;
+  Reduction reduction;  // that meets here; no ranks: none does
 };
 
 // The buffer that each work reads of its neighbour on the same rank.
@@ -52,6 +53,7 @@ class Builder {
     run_course(table, course, fed_by_);
     course.graph != nullptr ? take_graph(*course.graph) : take_orders();
     order_gradients();
+    if (course.graph != nullptr) order_reductions(*course.graph);
   }
 
   // Puts the edge in, unless it would close a circle; says whether it did.
@@ -172,13 +174,23 @@ class Builder {
     }
     for (Vertex vertex = 0; vertex < graph.task_of.size(); ++vertex) {
       for (const auto out : boost::make_iterator_range(out_edges(vertex, graph.edges))) {
-        edge(vertex, static_cast<NodeId>(target(out, graph.edges)));
+        const auto to = static_cast<NodeId>(target(out, graph.edges));
+        edge(vertex, to);
+        if (graph.is_meeting(to)) meet(graph.tasks[graph.task_of[vertex]], nodes_[to]);
       }
     }
     program.transfers = transfers_of(table_, course_);
     for (std::uint32_t at = 0; at < program.transfers.size(); ++at) {
       transfer_at_[{program.transfers[at].cell, program.transfers[at].way}] = at;
     }
+  }
+
+  // Enters a member of a collective at the point where all meet.
+  void meet(const Task& member, Node& point) {
+    if (member.kind != Kind::ReduceGradient) return;
+    point.reduction.chunk = step_of(*course_.lowered, member).chunk;
+    point.reduction.ranks.push_back(member.rank);
+    std::sort(point.reduction.ranks.begin(), point.reduction.ranks.end());
   }
 
   [[nodiscard]] Transfer& transfer_of(const Task& task) {
@@ -211,6 +223,34 @@ class Builder {
         }
         before->second = node;
       }
+    }
+  }
+
+  // A gradient that a rank lists behind a reduction of its chunk comes too late, and it is not to
+  // be chance whether it shows. Nothing else holds it back: an edge that would close a circle is
+  // left out.
+  void order_reductions(const TaskGraph& graph) {
+    for (NodeId point = 0; point < nodes_.size(); ++point) {
+      for (const std::int32_t rank : nodes_[point].reduction.ranks) {
+        order_behind(graph, point, rank);
+      }
+    }
+  }
+
+  void order_behind(const TaskGraph& graph, NodeId point, std::int32_t rank) {
+    const std::int32_t chunk = nodes_[point].reduction.chunk;
+    bool behind = false;
+    for (TaskId id = graph.first_of[RankId(rank).index()];
+         id < graph.first_of[RankId(rank).index() + 1]; ++id) {
+      const Task& task = graph.tasks[id];
+      if (step_of(*course_.lowered, task).chunk != chunk) continue;
+      const NodeId node = graph.end(id);
+      if (task.kind == Kind::ReduceGradient && !behind) {
+        const auto& after = after_[point];
+        behind = std::find(after.begin(), after.end(), node) != after.end();
+      }
+      const bool adds = is_backward(task.kind) || task.kind == Kind::BackwardWeight;
+      if (behind && adds && !reaches({node}, point)) edge(point, node);
     }
   }
 
@@ -256,12 +296,21 @@ class Builder {
       finish_transfer(op_of_[id], node.stream, course_.graph->tasks[task]);
     }
     for (const TaskId task : node.exchanges) exchange(node.rank, task);
+    if (!node.reduction.ranks.empty()) reduce(node);
     for (const Work& work : node.works) {
       if (!joins_call(first, work)) add_work(node.rank, work);
     }
     program.ops.push_back({.stream = node.stream,
                            .first_part = first,
                            .end_part = static_cast<std::uint32_t>(program.parts.size())});
+  }
+
+  void reduce(const Node& node) {
+    program.parts.push_back({.kind = OpPart::Kind::Reduce,
+                             .way = Way::Backward,
+                             .rank = node.rank,
+                             .to = static_cast<std::uint32_t>(program.reductions.size())});
+    program.reductions.push_back(node.reduction);
   }
 
   // Adds a weight gradient to the call before it, if that is of the same op and has room.

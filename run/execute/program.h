@@ -21,6 +21,8 @@
 // streams they are ordered as the rank lists them. Edges may be forced in addition, which makes one
 // linear extension of the task graph out of many: the witness of a race. Each op then waits for the
 // one launched before it, since an edge between the two that race leaves open when others run.
+// A reduction is at the point where its members meet: each has begun, and none is over. A gradient
+// of its chunk that a rank lists behind it is added behind it.
 // A program can be built of a captured or a replayed course, with or without a task graph. Tested
 // by program_test.cpp, program_laws_test.cpp, clocks_test.cpp and races_test.cpp.
 
@@ -29,6 +31,7 @@
 #include "core/frameworks/assign.h"
 #include "core/plan/buffers.h"
 #include "run/execute/transport.h"
+#include "run/setup/reductions.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -108,6 +111,7 @@ struct OpPart {
     Return,     ///< brings the exchange `to` back into the buffer `from`; if that is kNoBuffer, to
                 ///< where its reader looks for it
     Collect,    ///< copies the grad input `from` to what the step gives out, at the cell `to`
+    Reduce,     ///< sums the gradients of the reduction `to` over its ranks
   };
   Kind kind = Kind::Work;
   Way way = Way::Forward;
@@ -142,6 +146,7 @@ struct Program {
   std::vector<std::int32_t> rank_of_stream;
   std::vector<Transfer> transfers;
   std::vector<Exchange> exchanges;
+  std::vector<Reduction> reductions;
 };
 
 /// The first is launched before the second: the writer and the reader of a race.

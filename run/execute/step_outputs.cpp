@@ -3,6 +3,8 @@
 #include "core/base/index.h"
 #include "run/execute/program.h"
 
+#include <algorithm>
+
 namespace capo::run {
 
 namespace {
@@ -154,6 +156,28 @@ void accumulate(Engine& engine, StreamId stream, const GradientMemory& memory,
     case Deposit::Handed::View:
       if (!deposit.becomes_grad) add(memory.main_grad, memory.main_grad);
       return;
+  }
+}
+
+void sum_up(Engine& engine, StreamId stream, const std::vector<const GroupedTensor*>& replicas) {
+  if (std::any_of(replicas.begin(), replicas.end(),
+                  [](const GroupedTensor* each) { return each->parts.empty(); })) {
+    return;
+  }
+  const GroupedTensor& sum = *replicas.front();
+  for (std::size_t part = 0; part < sum.parts.size(); ++part) {
+    for (std::size_t i = 1; i < replicas.size(); ++i) {
+      engine.launch(stream, Add{.to_type = sum.type,
+                                .from_type = sum.type,
+                                .count = sum.elements,
+                                .from = replicas[i]->parts[part],
+                                .to = sum.parts[part]});
+    }
+    for (std::size_t i = 1; i < replicas.size(); ++i) {
+      engine.launch(
+          stream,
+          Copy{.bytes = sum.part_bytes(), .from = sum.parts[part], .to = replicas[i]->parts[part]});
+    }
   }
 }
 

@@ -70,4 +70,9 @@ inline constexpr std::uint8_t kPoison = 0xff;
 void accumulate(Engine& engine, StreamId stream, const GradientMemory& memory,
                 const Deposit& deposit, std::int32_t microbatch);
 
+/// Sums the gradients that replicas hold of one parameter: those behind the first are added to it
+/// one after another, each sum rounded to its type, and all get what comes out. Nothing happens
+/// where one of them holds none.
+void sum_up(Engine& engine, StreamId stream, const std::vector<const GroupedTensor*>& replicas);
+
 }  // namespace capo::run

@@ -131,6 +131,10 @@ void Stepper::end_op(StreamId stream) {
 
 void Stepper::run_eagerly() {
   walk(Mode::Eager);
+  for (const Reduction& reduction : loaded_.reductions) {
+    if (!broken()) reduce(reduction, 0);
+  }
+  loaded_.engine.synchronise();
 }
 
 void Stepper::replay_actions() {
@@ -283,6 +287,9 @@ void Stepper::label(const OpPart& part) {
       return loaded_.engine.label("an exchange of tokens");
     case OpPart::Kind::Collect:
       return loaded_.engine.label(fmt::format("an input's gradient of rank {}", part.rank));
+    case OpPart::Kind::Reduce:
+      return loaded_.engine.label(
+          fmt::format("a reduction of chunk {}", program_.reductions[part.to].chunk));
   }
 }
 
@@ -309,6 +316,10 @@ void Stepper::run_part(const OpPart& part, Mode mode, StreamId stream) {
     case OpPart::Kind::Permute:
     case OpPart::Kind::Return:
       return move_rows(part, stream);
+    case OpPart::Kind::Reduce:
+      // Eager execution reduces when the step is over.
+      if (mode != Mode::Eager) reduce(program_.reductions[part.to], stream);
+      return;
     case OpPart::Kind::Collect:
       if (late_ != nullptr) late_->look(part.from, memory_.at(part.from), Reader::Send, stream);
       launch(stream, Copy{.bytes = outputs_.collected_bytes(part.to),
@@ -589,6 +600,20 @@ void Stepper::move_rows(const OpPart& part, StreamId stream) {
                         .from = from,
                         .to = to});
   if (takes_from_buffer(part)) drop(part.origin.id, stream);
+}
+
+// The tensor that a reduction finds is main_grad or, of a gradient that is not fused, .grad.
+void Stepper::reduce(const Reduction& reduction, StreamId stream) {
+  for (const auto& of_ranks : reduced_parameters(loaded_.layers, loaded_.table(), reduction)) {
+    std::vector<const GroupedTensor*> replicas;
+    for (const std::uint32_t parameter : of_ranks) {
+      const GradientMemory& memory = outputs_.gradients(parameter);
+      replicas.push_back(loaded_.layers.parameters()[parameter].fused   ? &memory.main_grad
+                         : deposits_.book(parameter).grad_is_returned() ? &memory.returned
+                                                                        : &memory.grad);
+    }
+    sum_up(loaded_.engine, stream, replicas);
+  }
 }
 
 void Stepper::launch(StreamId stream, const Call& call) {

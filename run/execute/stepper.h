@@ -6,6 +6,7 @@
 //   per-step    everything of all ranks in one graph, forked from one stream and joined to it
 //
 // A piece of work launches the same calls in the same order in all three, on other addresses.
+// Replays reduce gradients where the order says so, eager execution when all of them are made.
 // LayerView and SavedTensors are what its kernels see. Tested by named_schedules_test.cpp,
 // saved_tensors_test.cpp, transport_test.cpp and, with graphs read back, by graphs_test.cpp.
 
@@ -184,6 +185,7 @@ class Stepper {
                             StreamId stream);
   [[nodiscard]] bool parameters_alive(const OpPart& part, const Work& work, std::int32_t layer);
   void move_rows(const OpPart& part, StreamId stream);
+  void reduce(const Reduction& reduction, StreamId stream);
 
   void launch(StreamId stream, const Call& call);
   [[nodiscard]] bool broken() const { return lost_.has_value() || loaded_.failed(); }

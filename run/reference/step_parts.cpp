@@ -3,6 +3,7 @@
 #include "core/base/index.h"
 #include "run/reference/compare.h"
 #include "run/reference/rounder.h"
+#include "run/setup/reductions.h"
 
 #include <algorithm>
 #include <cmath>
@@ -166,6 +167,30 @@ std::int64_t live_rows(const LayerShape& shape, const StepValues::Side& side) {
 GradientSums sums_of(const PlannedStep& step, const StepLayers& layers,
                      const Contributions& contributions) {
   return AddedUp(step, layers, contributions).run();
+}
+
+void reduce(const PlannedStep& step, const StepLayers& layers, GradientSums& sums) {
+  const auto add = [](std::vector<double>& sum, const std::vector<double>& one, auto rounded) {
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = rounded(sum[i] + one[i]);
+  };
+  const auto exact = [](double value) { return value; };
+  for (const Reduction& reduction : reductions_due(step)) {
+    for (const auto& of_ranks : reduced_parameters(layers, step.view().table(), reduction)) {
+      const std::uint32_t first = of_ranks.front();
+      const ParameterForm& form = layers.parameters()[first];
+      const reference::Rounder stored(form.fused ? DataType::Fp32 : form.type);
+      for (std::size_t i = 1; i < of_ranks.size(); ++i) {
+        add(sums.gradients[first], sums.gradients[of_ranks[i]], stored);
+        add(sums.ascending[first], sums.ascending[of_ranks[i]], exact);
+        add(sums.magnitudes[first], sums.magnitudes[of_ranks[i]], exact);
+      }
+      for (const std::uint32_t parameter : of_ranks) {
+        sums.gradients[parameter] = sums.gradients[first];
+        sums.ascending[parameter] = sums.ascending[first];
+        sums.magnitudes[parameter] = sums.magnitudes[first];
+      }
+    }
+  }
 }
 
 }  // namespace capo::run

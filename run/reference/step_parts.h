@@ -66,4 +66,8 @@ struct GradientSums {
 [[nodiscard]] GradientSums sums_of(const PlannedStep& step, const StepLayers& layers,
                                    const Contributions& contributions);
 
+/// Adds the gradients of replicas to the first one's, rank by rank, where the step reduces them,
+/// and gives the sum to all.
+void reduce(const PlannedStep& step, const StepLayers& layers, GradientSums& sums);
+
 }  // namespace capo::run

@@ -61,13 +61,14 @@ class Reference {
       }
     }
     GradientSums sums = sums_of(step_, layers_, contributions_);
+    for (std::uint32_t parameter = 0; parameter < magnitudes_.size(); ++parameter) {
+      if (!magnitudes_[parameter].empty())
+        sums.magnitudes[parameter] = std::move(magnitudes_[parameter]);
+    }
+    reduce(step_, layers_, sums);
     result.gradients = std::move(sums.gradients);
     result.ascending = std::move(sums.ascending);
     result.magnitudes = std::move(sums.magnitudes);
-    for (std::uint32_t parameter = 0; parameter < magnitudes_.size(); ++parameter) {
-      if (!magnitudes_[parameter].empty())
-        result.magnitudes[parameter] = std::move(magnitudes_[parameter]);
-    }
   }
 
   StepReference result;

@@ -123,6 +123,12 @@ class ProgramWords {
                (part.from == kNoBuffer ? "" : " into " + buffer(part.from));
       case OpPart::Kind::Collect:
         return "collect " + buffer(part.from) + " at " + cell(part.to);
+      case OpPart::Kind::Reduce: {
+        const Reduction& reduction = program_.reductions[part.to];
+        std::string ranks;
+        for (const std::int32_t rank : reduction.ranks) ranks += " " + std::to_string(rank);
+        return "reduce chunk " + std::to_string(reduction.chunk) + " over ranks" + ranks;
+      }
     }
     return "";
   }
