@@ -347,6 +347,10 @@ std::string text_report(const RunReport& report, const PlannedStep& step,
           : fmt::format(", {} between {} processes", report.between, report.processes);
   out += fmt::format("  engine {} ({}){}, {}, {}\n", report.engine, report.device, transport,
                      counted(report.graphs, "graph"), counted(report.replays, "replay"));
+  const auto replicas = as_index(step.input().schedule.replicas);
+  if (replicas > 1) {
+    out += fmt::format("  {} replicas of {}\n", replicas, counted(ranks / replicas, "rank"));
+  }
   if (report.division.per_process > 1) out += edges_text(report);
   for (const Reduction& reduction : report.program.reductions) {
     out += fmt::format("  reduced: chunk {} over ranks {}\n", reduction.chunk,
@@ -455,6 +459,8 @@ std::string json_report(const RunReport& report, const PlannedStep& step) {
               {"makespan_us", report.times.makespan},
               {"busy_us", report.times.busy}}}};
   if (report.division.per_process > 1) json["edges"] = edges_as_json(report);
+  const std::int32_t replicas = step.input().schedule.replicas;
+  if (replicas > 1) json["replicas"] = replicas;
   for (const Reduction& reduction : report.program.reductions) {
     json["reductions"].push_back({{"chunk", reduction.chunk}, {"ranks", reduction.ranks}});
   }

@@ -19,6 +19,7 @@
 #include "run/processes/walk_all.h"
 #include "run/report.h"
 #include "run/setup/complete_model.h"
+#include "run/setup/replicas.h"
 #include "run/setup/step_layers.h"
 #include "sim/simulation.h"
 
@@ -44,6 +45,7 @@ struct RunRequest : InputRequest {
   bool no_poison = false;
   bool predict = false;
   std::optional<double> warm_up;  ///< seconds
+  std::int32_t replicas = 1;
   TransportRequest transport;
   Launched* launched = nullptr;  ///< null: all ranks are in this process
   run::RunOptions options;
@@ -258,6 +260,42 @@ Result<std::unique_ptr<run::Engine>> engine_of(const RunRequest& request) {
   return engine;
 }
 
+// Makes the order that was judged into as many copies as are to be run.
+void replicate(const RunRequest& request, JudgedInput& judged) {
+  const std::uint64_t ranks =
+      judged.input.schedule.ranks.size() * static_cast<std::uint64_t>(request.replicas);
+  if (ranks > request.input.limits.ranks) {
+    throw CLI::ValidationError(
+        "--replicas", fmt::format("makes {} ranks, and the limit is {} (--max-ranks)", ranks,
+                                  request.input.limits.ranks));
+  }
+  auto replicas = run::replicas_of(judged.input, judged.check_options(), request.replicas);
+  if (!replicas) throw CLI::ValidationError("--replicas", replicas.error());
+  judged.input = std::move(replicas->input);
+  judged.model.groups = std::move(replicas->options.groups);
+  judged.model.modules.layers = std::move(replicas->options.modules.layers);
+}
+
+int run_replicas(const RunRequest& request, JudgedInput& judged, run::Engine& engine) {
+  // A fault of the order is told once, and not of each copy.
+  if (!request.unchecked) {
+    const run::CompletedModel one =
+        run::complete_model(judged.check_options(), judged.input.schedule);
+    const auto alone = verify(judged.input, one.options);
+    if (const auto* why = std::get_if<NotVerified>(&alone)) {
+      return refuse_unverified(judged, *why, request, one.options, engine);
+    }
+  }
+  replicate(request, judged);
+  const run::CompletedModel all =
+      run::complete_model(judged.check_options(), judged.input.schedule);
+  if (request.unchecked) {
+    return run_through(admit_unchecked, run::run_unchecked, judged, all, std::nullopt, request,
+                       engine);
+  }
+  return run_through(verify, run::run, judged, all, std::nullopt, request, engine);
+}
+
 int run_judged(const RunRequest& request, JudgedInput& judged) {
   const Input& input = judged.input;
   const run::Division division = division_of(request, input);
@@ -281,6 +319,7 @@ int run_judged(const RunRequest& request, JudgedInput& judged) {
   }
   auto engine = engine_of(request);
   if (!engine) return fail(engine.error());
+  if (request.replicas > 1) return run_replicas(request, judged, **engine);
   if (request.unchecked) {
     return run_through(admit_unchecked, run::run_unchecked, judged, complete, predicted, request,
                        **engine);
@@ -288,10 +327,18 @@ int run_judged(const RunRequest& request, JudgedInput& judged) {
   return run_through(verify, run::run, judged, complete, predicted, request, **engine);
 }
 
-// Without times there is no timeline to write and no prediction to hold against them.
+// Without times there is no timeline to write and no prediction to hold against them, and replicas
+// are run in one process.
 void refuse_options(const RunRequest& request) {
   refuse_without_times(request, !request.timeline.empty(), "--output");
   refuse_without_times(request, request.predict, "--predict");
+  if (request.replicas == 1) return;
+  if (request.predict) {
+    throw CLI::ValidationError("--replicas", "nothing is predicted of replicas on one device");
+  }
+  if (request.transport.kind != TransportKind::InProcess) {
+    throw CLI::ValidationError("--replicas", "all ranks have to be in one process");
+  }
 }
 
 int run_file(const RunRequest& request) {
@@ -394,6 +441,11 @@ Run add_run(CLI::App& command) {
       .add_option("--replays", request->options.replays,
                   "How often, with new inputs and sizes each time; 0: eagerly alone")
       ->check(CLI::Range(0U, 1'000'000U))
+      ->capture_default_str();
+  command
+      .add_option("--replicas", request->replicas,
+                  "Copies of the order that train on data of their own and reduce together")
+      ->check(CLI::Range(1, 1 << 24))
       ->capture_default_str();
   command.add_option("--seed", request->options.seed, "Of all numbers that are drawn")
       ->capture_default_str();

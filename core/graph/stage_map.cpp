@@ -8,7 +8,7 @@ namespace capo {
 
 StageMap::StageMap(const Schedule& schedule)
     : wired_(schedule.topology != Topology::Independent),
-      second_pipeline_(stages_of_first_pipeline(schedule)) {
+      stages_of_first_(std::max(1, stages_of_first_pipeline(schedule))) {
   std::size_t chunks = 0;
   for (const RankOrder& rank : schedule.ranks) chunks += as_index(rank.chunks);
   homes_.reserve(chunks);

@@ -32,10 +32,10 @@ class StageMap {
   }
   /// The stage whose output `stage` reads, or its gradient's; kNoStage at either end.
   [[nodiscard]] StageId before(StageId stage) const {
-    return wired_ && stage > 0 && stage != second_pipeline_ ? StageId(stage - 1) : kNoStage;
+    return wired_ && stage > 0 && !begins_pipeline(stage) ? StageId(stage - 1) : kNoStage;
   }
   [[nodiscard]] StageId after(StageId stage) const {
-    const bool last = stage + 1 == stages() || stage + 1 == second_pipeline_;
+    const bool last = stage + 1 == stages() || begins_pipeline(stage + 1);
     return wired_ && !last ? StageId(stage + 1) : kNoStage;
   }
   /// The stage that holds the other end of a transfer of `stage`, or whose output or gradient a
@@ -44,8 +44,13 @@ class StageMap {
   [[nodiscard]] bool same_rank(StageId a, StageId b) const { return home(a).rank == home(b).rank; }
 
  private:
+  // No pipeline is longer than the first.
+  [[nodiscard]] bool begins_pipeline(std::int32_t stage) const {
+    return stage % stages_of_first_ == 0;
+  }
+
   bool wired_ = false;
-  StageId second_pipeline_;  // the first stage of the second pipeline; INT32_MAX: there is none
+  std::int32_t stages_of_first_;  // stages of the first pipeline; INT32_MAX: there is no other
   std::vector<Place> homes_;
   std::vector<std::vector<StageId>> stages_;
 };

@@ -109,6 +109,11 @@ std::int32_t saturated(std::int64_t stage) {
 }  // namespace
 
 std::int32_t stages_of_first_pipeline(const Schedule& schedule) {
+  if (schedule.topology == Topology::Custom && schedule.replicas > 1) {
+    std::size_t stages = 0;
+    for (const RankOrder& rank : schedule.ranks) stages += rank.stages.size();
+    return saturated(static_cast<std::int64_t>(stages) / schedule.replicas);
+  }
   if (schedule.topology != Topology::Bidirectional) return std::numeric_limits<std::int32_t>::max();
   std::int64_t chunks = 0;
   for (const RankOrder& rank : schedule.ranks) {
@@ -179,7 +184,7 @@ bool same_rank(const RankOrder& a, const RankOrder& b) {
 
 bool same_meaning(const Schedule& a, const Schedule& b) {
   return a.naming == b.naming && a.topology == b.topology && a.microbatches == b.microbatches &&
-         a.stages == b.stages && a.p2p == b.p2p &&
+         a.stages == b.stages && a.p2p == b.p2p && a.replicas == b.replicas &&
          std::equal(a.ranks.begin(), a.ranks.end(), b.ranks.begin(), b.ranks.end(), same_rank);
 }
 

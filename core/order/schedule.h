@@ -195,6 +195,9 @@ struct Schedule {
       stages;  ///< nullopt: not declared, so the largest stage says how many
   /// The order is one of Megatron's, which calls its transfers so; nullopt: nobody says that.
   std::optional<MegatronCalls> p2p;
+  /// Copies of one order that train on data of their own, one behind the other: each has as many
+  /// ranks and, under Custom, as many stages as the first, and no stage is wired to another copy's.
+  std::int32_t replicas = 1;
   std::vector<RankOrder> ranks;
 };
 
@@ -202,8 +205,8 @@ struct Schedule {
 /// one with a W and no I is Always, and one with neither is Never.
 [[nodiscard]] std::vector<Delay> resolved_delay(const RankOrder& rank);
 
-/// The number of stages of the first pipeline under Bidirectional; INT32_MAX otherwise, which is
-/// more than there can be.
+/// The number of stages of the first pipeline under Bidirectional, or of one of several replicas
+/// under Custom; INT32_MAX otherwise, which is more than there can be.
 [[nodiscard]] std::int32_t stages_of_first_pipeline(const Schedule& schedule);
 
 /// Numbers the entries of a Counted order: the k-th of a kind and chunk is microbatch k. Entries of

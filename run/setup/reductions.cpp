@@ -66,7 +66,7 @@ std::optional<std::string> refusal_of(const PlannedStep& step, const StepLayers&
     if (map.wired() && stages_before(map, rank, chunk) != stages_before(map, first, chunk)) {
       return fmt::format(
           "{}, and ranks {} and {} hold different stages: what a run sums are gradients of "
-          "replicas",
+          "replicas (--replicas)",
           words(reduction), first, rank);
     }
     const std::int32_t count = table.layers(first, chunk);

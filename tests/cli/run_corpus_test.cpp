@@ -140,6 +140,32 @@ INSTANTIATE_TEST_SUITE_P(Rules, HazardCorpus,
                                            "G01", "G02", "G03", "G05", "G10", "G12", "C01", "C13"),
                          [](const auto& rule) { return std::string(rule.param); });
 
+// Of two copies of an order, whose reductions meet: over one rank a sum is what it was.
+class ReductionCorpus : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(ReductionCorpus, EveryBadCaseShowsOverReplicas) {
+  const auto found = cases(GetParam(), "bad-");
+  ASSERT_FALSE(found.empty());
+  for (const Case& of : found) {
+    const Outcome outcome = run(of, {"--unchecked", "--replicas", "2", "--format", "json"});
+    ASSERT_EQ(outcome.exit_code, 1) << of.name() << outcome.err;
+    const json report = json::parse(outcome.out);
+    EXPECT_EQ(report["verdict"], "rejected") << of.name();
+    EXPECT_EQ(report["bit_equal"], false) << of.name();
+    EXPECT_EQ(report["float64"]["within_bounds"], true) << of.name() << ": eager itself is right";
+  }
+}
+
+TEST_P(ReductionCorpus, EveryGoodCaseIsEqualToEagerOverReplicas) {
+  for (const Case& of : cases(GetParam(), "good-")) {
+    const Outcome outcome = run(of, {"--replicas", "2", "--format", "json"});
+    EXPECT_EQ(outcome.exit_code, 0) << of.name() << outcome.out << outcome.err;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Rules, ReductionCorpus, ::testing::Values("G13", "G14", "G15"),
+                         [](const auto& rule) { return std::string(rule.param); });
+
 class TransferCorpus : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(TransferCorpus, EveryBadCaseIsTakenAsFarAsItGoes) {

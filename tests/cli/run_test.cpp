@@ -10,6 +10,7 @@
 #include <fstream>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace capo {
 namespace {
@@ -365,6 +366,53 @@ TEST(RunCommand, FlagsThatMakeNoSenseTogetherAreUsage) {
   EXPECT_EQ(run_capo({"run", "--order", kSound, "--seed", "-1"}).exit_code, 2);
   EXPECT_EQ(run_capo({"run", "--order", kSound, "--device", "tpu"}).exit_code, 2);
   EXPECT_EQ(run_capo({"run", "--order", kSound, "--sizes", "even"}).exit_code, 2);
+}
+
+constexpr const char* kEarly =
+    "capo 1\nmicrobatches 2\nrank 0: F1.0 F1.1 B1.0 W1.0 B1.1 reduce1 W1.1\n";
+constexpr const char* kLast =
+    "capo 1\nmicrobatches 2\nrank 0: F1.0 F1.1 B1.0 W1.0 B1.1 W1.1 reduce1\n";
+
+std::vector<std::string> with_replicas(const char* order, const char* count) {
+  return {"--device", "host", "--form", "order", "--order", order, "--replicas", count};
+}
+
+TEST(RunCommand, ReplicasReduceTheirGradientsAndAnEarlyReductionShows) {
+  const json right = run_json(with_replicas(kLast, "3"), 0);
+  EXPECT_EQ(right["bit_equal"], true);
+  EXPECT_EQ(right["replicas"], 3);
+  EXPECT_EQ(right["reductions"], json::parse(R"([{"chunk": 1, "ranks": [0, 1, 2]}])"));
+  auto early = with_replicas(kEarly, "2");
+  const json refused = run_json(early, 1);
+  EXPECT_EQ(refused["reason"], "rejected for G13");
+  EXPECT_EQ(refused["findings"].size(), 1U) << "of one replica";
+  early.emplace_back("--unchecked");
+  const json wrong = run_json(early, 1);
+  EXPECT_EQ(wrong["bit_equal"], false);
+  EXPECT_EQ(wrong["float64"]["within_bounds"], true);
+  for (const json& tensor : wrong["parameters"]) EXPECT_EQ(tensor["bit_equal"], false);
+  auto alone = with_replicas(kEarly, "1");
+  alone.emplace_back("--unchecked");
+  EXPECT_EQ(run_json(alone, 1)["bit_equal"], true) << "one gradient is its own sum";
+}
+
+TEST(RunCommand, ReplicasAreLimitedLikeRanksAndStayInOneProcess) {
+  auto arguments = with_replicas(kLast, "3");
+  arguments.insert(arguments.begin(), "run");
+  arguments.insert(arguments.end(), {"--max-ranks", "3"});
+  const Outcome within = run_capo(arguments);
+  EXPECT_EQ(within.exit_code, 0) << within.err;
+  EXPECT_NE(within.out.find("\n  3 replicas of 1 rank\n  reduced: chunk 1 over ranks 0, 1, 2\n"),
+            std::string::npos)
+      << within.out;
+  arguments.back() = "2";
+  const Outcome beyond = run_capo(arguments);
+  EXPECT_EQ(beyond.exit_code, 2);
+  EXPECT_NE(beyond.err.find("--replicas: makes 3 ranks, and the limit is 2 (--max-ranks)"),
+            std::string::npos)
+      << beyond.err;
+  EXPECT_EQ(run_capo({"run", "--order", kSound, "--replicas", "2", "--predict"}).exit_code, 2);
+  EXPECT_EQ(run_capo({"run", "--order", kSound, "--replicas", "0"}).exit_code, 2);
 }
 
 TEST(RunCommand, AnAttentionRunsByItsNameAlone) {

@@ -43,6 +43,7 @@ TEST(SameMeaning, IsLostByAnyChange) {
       [](Schedule& of) { of.microbatches = 2; },
       [](Schedule& of) { of.stages = 3; },
       [](Schedule& of) { of.p2p = MegatronCalls::Batch; },
+      [](Schedule& of) { of.replicas = 2; },
       [](Schedule& of) { of.ranks.pop_back(); },
       [](Schedule& of) { of.ranks[0].replay.reset(); },
       [](Schedule& of) { of.ranks[0].replay->pop_back(); },

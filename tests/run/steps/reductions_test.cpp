@@ -6,6 +6,7 @@
 // and to leave what these sums foretell.
 
 #include "run/setup/reductions.h"
+#include "run/setup/replicas.h"
 #include "tests/run/running.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +15,9 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -238,10 +241,42 @@ TEST(Reductions, AreShownOnAStreamOfTheirOwn) {
   EXPECT_EQ(json.at("reductions"), nlohmann::json::parse(R"([{"chunk": 1, "ranks": [0, 1]}])"));
 }
 
+// Copies of a pipeline.
 constexpr const char* kPipeline =
     "capo 1\nranks 2\nmicrobatches 2\nplacement chain\n"
     "rank 0: F1.0 F1.1 B1.0 B1.1 reduce1\n"
     "rank 1: F1.0 B1.0 F1.1 B1.1 reduce1\n";
+
+VerifiedPlan replicated(const std::string& text, const CheckOptions& declared, std::int32_t count) {
+  auto replicas = replicas_of(typed(text), declared, count);
+  if (!replicas) throw std::invalid_argument(replicas.error());
+  return verified(std::move(replicas->input), replicas->options);
+}
+
+TEST(Reductions, OfReplicasOfAPipelineMeetStageByStage) {
+  const VerifiedPlan plan = replicated(kPipeline, every_layer(small(ModuleKind::LayerNormMlp)), 3);
+  for (const Granularity graphs : kGranularities) {
+    const Left left = left_by(plan, {.graphs = graphs});
+    EXPECT_TRUE(left.report.bit_equal);
+    EXPECT_TRUE(left.report.within_bounds) << left.report.worst_relative_error;
+    std::set<std::vector<std::int32_t>> members;
+    for (const Reduction& reduction : left.report.program.reductions) {
+      members.insert(reduction.ranks);
+    }
+    EXPECT_EQ(members, (std::set<std::vector<std::int32_t>>{{0, 2, 4}, {1, 3, 5}}));
+    for (const Transfer& transfer : left.report.program.transfers) {
+      EXPECT_EQ(transfer.channel.sender / 2, transfer.channel.receiver / 2) << "within a replica";
+    }
+    const auto of = [&](int rank) {
+      return left.gradients.at("layer 0 of chunk 1 of rank " + std::to_string(rank) +
+                               ": fc1 weight");
+    };
+    EXPECT_EQ(of(0), of(2));
+    EXPECT_EQ(of(0), of(4));
+    EXPECT_EQ(of(1), of(5));
+    EXPECT_NE(of(0), of(1));
+  }
+}
 
 std::string refusal_of(const std::string& text, const CheckOptions& declared,
                        const RunOptions& options = {}) {
@@ -252,7 +287,7 @@ std::string refusal_of(const std::string& text, const CheckOptions& declared,
 TEST(Reductions, AreRefusedOverRanksThatAreNoReplicas) {
   EXPECT_EQ(refusal_of(kPipeline, in_a_group(small(ModuleKind::Linear), {0, 1})),
             "chunk 1 of ranks 0, 1 is reduced over them, and ranks 0 and 1 hold different stages: "
-            "what a run sums are gradients of replicas");
+            "what a run sums are gradients of replicas (--replicas)");
   CheckOptions unlike = in_a_group(small(ModuleKind::Linear), {0, 1});
   unlike.modules.list.push_back(small(ModuleKind::LayerNormLinear));
   unlike.modules.layers = {{{0}}, {{1}}};
