@@ -46,9 +46,9 @@ class Calls {
   std::vector<double> sums_;  // by stage and place; empty if each is a call of its own
 };
 
-/// The problem without calls in which each weight gradient takes its share of the best call: n of
-/// them take no less in any calls. So orders come to no less than they do there, and bounds of it
-/// are bounds.
+/// The problem without calls in which each weight gradient takes its share of the best call that
+/// fits the memory: n of them take no less in any calls. So orders come to no less than they do
+/// there, and bounds of it are bounds.
 [[nodiscard]] Problem with_least_weights(Problem problem);
 
 }  // namespace capo::optimise

@@ -85,22 +85,30 @@ class Problem:
             require(len(of["takes"]) == len(of["holds"]) == 3 and len(of["lags"]) == 2, f"problem: stage {stage} has other fields")
             require(self.holds["F", stage] >= 0 >= max(self.holds["B", stage], self.holds["W", stage]),
                     f"problem: stage {stage} takes memory behind its forward")
-            self.takes["W", stage] = self.least_weight(given, stage, of)
+            self.in_call[stage] = self.times_in_call(given, stage, of)
             self.lag["F", stage], self.lag["B", stage] = (number(lag, f"problem: a lag of stage {stage}", 0) for lag in of["lags"])
         for stage in range(len(stages)):
             for kind in "FB":
                 before = self.neighbour(kind, stage)
                 if before is None or self.rank[before] == self.rank[stage]:
                     require(self.lag[kind, stage] == 0, f"problem: {kind}{stage} waits for no message and has a lag")
+        self.takes.update({("W", stage): self.least_weight(stage) for stage in self.in_call})
         self.of_rank = [[series for series in self.takes if self.rank[series[1]] == rank] for rank in range(self.ranks)]
 
-    def least_weight(self, given, stage, of):
-        """What a weight gradient takes at least: its share of a call that is as good as any."""
+    def times_in_call(self, given, stage, of):
+        """What the first weight gradient of a call takes, and each further one."""
         require(("fuse_w" in given) == ("further" in of), f"problem: stage {stage} has `further`, or the problem `fuse_w`, without the other")
         first = self.takes["W", stage]
-        further = number(of["further"], f"problem: what a further W{stage} takes", 0) if "further" in of else first
-        self.in_call[stage] = first, further
-        most = min(self.fuse_w, self.microbatches)
+        return first, number(of["further"], f"problem: what a further W{stage} takes", 0) if "further" in of else first
+
+    def least_weight(self, stage):
+        """What a weight gradient takes at least: its share of a call that is as good as any. Until a call is over, each of its
+        microbatches holds what its forward took and its backward left; all others hold no less than nothing."""
+        first, further = self.in_call[stage]
+        most, held = min(self.fuse_w, self.microbatches), self.holds["F", stage] + self.holds["B", stage]
+        gifts = any(sum(self.holds[kind, other] for kind in KINDS) < -ROUNDING * self.holds["F", other] for other in range(len(self.rank)))
+        if self.limit is not None and held > 0 and not gifts:
+            most = max(1, min(most, math.floor(self.limit / held)))
         return min(first, (first + (most - 1) * further) / most)
 
     def in_loop(self, stage):
