@@ -298,4 +298,30 @@ Result<Orders, std::string> orders_of(const Problem& problem, const Schedule& sc
   return orders;
 }
 
+Problem with_weights_behind(Problem problem) {
+  for (std::size_t stage = 0; stage < problem.stages(); ++stage) {
+    Series& backward = problem.series[series_of(stage, Half::Backward)];
+    Series& weight = problem.series[series_of(stage, Half::Weight)];
+    if (backward.awaited_by != kNoSeries) {
+      problem.series[backward.awaited_by].lag -= weight.takes;
+    }
+    backward.takes += std::exchange(weight.takes, 0);
+    backward.holds += std::exchange(weight.holds, 0);
+  }
+  return problem;
+}
+
+Orders with_weights_behind(const Orders& orders) {
+  Orders behind;
+  for (const auto& order : orders) {
+    auto& rank = behind.emplace_back();
+    for (const SeriesId series : order) {
+      if (half_of(series) == Half::Weight) continue;
+      rank.push_back(series);
+      if (half_of(series) == Half::Backward) rank.push_back(series + 1);
+    }
+  }
+  return behind;
+}
+
 }  // namespace capo::optimise

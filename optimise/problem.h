@@ -119,4 +119,11 @@ using Orders = std::vector<std::vector<SeriesId>>;
 [[nodiscard]] Result<Orders, std::string> orders_of(const Problem& problem,
                                                     const Schedule& schedule);
 
+/// The problem in which weight gradients stand directly behind their backwards: a backward takes
+/// its weight gradient along, and hands its gradient on before that is done, so that the message's
+/// lag is shorter by it.
+[[nodiscard]] Problem with_weights_behind(Problem problem);
+/// Its orders as orders of the problem that it was made of.
+[[nodiscard]] Orders with_weights_behind(const Orders& orders);
+
 }  // namespace capo::optimise

@@ -286,10 +286,11 @@ Made searched(const Problem& problem, Recipient recipient,
   const bool behind = recipient == Recipient::Te;
   optimise::SearchOptions of_these = how;
   if (behind) of_these.exhaustive_tasks = 0;  // bounds are about any order
-  auto found = search(behind ? with_weights_behind(problem) : problem, starts, of_these, tell);
+  auto found =
+      search(behind ? optimise::with_weights_behind(problem) : problem, starts, of_these, tell);
   if (!found) return std::optional<ForRecipient>();
   if (behind) {
-    found->orders = with_weights_behind(found->orders);
+    found->orders = optimise::with_weights_behind(found->orders);
     auto figures = evaluate(problem, found->orders);
     CAPO_ASSERT(figures.has_value(), "weight gradients directly behind their backwards run");
     found->figures = *std::move(figures);

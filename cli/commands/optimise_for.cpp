@@ -8,9 +8,8 @@
 //   mcore   Megatron-LM runs orders of its own alone: the best of those for the counts, by the size
 //           of the group of microbatches
 //
-// For te it is a problem of its own that is searched: a backward takes its weight gradient along,
-// and hands its gradient on before that is done, so that the message's lag is shorter by it. Found
-// orders are put to the profiles in the end. Tested by tests/cli/optimise_for_test.cpp.
+// For te it is a problem of its own that is searched (with_weights_behind()). Found orders are put
+// to the profiles in the end. Tested by tests/cli/optimise_for_test.cpp.
 
 #include "cli/commands/optimised.h"
 #include "core/base/index.h"
@@ -26,9 +25,6 @@
 namespace capo::cli {
 
 namespace {
-
-using optimise::Half;
-using optimise::Series;
 
 /// Megatron's configurations of a problem: by the size of the group, where there are virtual
 /// stages.
@@ -97,32 +93,6 @@ std::optional<std::string> why_no_calls_for(Recipient recipient) {
       return "has no use with --for mcore: Megatron-LM's own orders take no backward apart";
   }
   CAPO_UNREACHABLE();
-}
-
-optimise::Problem with_weights_behind(optimise::Problem problem) {
-  for (std::size_t stage = 0; stage < problem.stages(); ++stage) {
-    Series& backward = problem.series[series_of(stage, Half::Backward)];
-    Series& weight = problem.series[series_of(stage, Half::Weight)];
-    if (backward.awaited_by != optimise::kNoSeries) {
-      problem.series[backward.awaited_by].lag -= weight.takes;
-    }
-    backward.takes += std::exchange(weight.takes, 0);
-    backward.holds += std::exchange(weight.holds, 0);
-  }
-  return problem;
-}
-
-optimise::Orders with_weights_behind(const optimise::Orders& orders) {
-  optimise::Orders behind;
-  for (const auto& order : orders) {
-    auto& rank = behind.emplace_back();
-    for (const optimise::SeriesId series : order) {
-      if (optimise::half_of(series) == Half::Weight) continue;
-      rank.push_back(series);
-      if (optimise::half_of(series) == Half::Backward) rank.push_back(series + 1);
-    }
-  }
-  return behind;
 }
 
 Result<ForRecipient, std::string> best_of_megatron(const optimise::Problem& problem,

@@ -62,11 +62,6 @@ struct Optimised {
 /// Says why the recipient has no calls of several weight gradients; nullopt if it has.
 [[nodiscard]] std::optional<std::string> why_no_calls_for(Recipient recipient);
 
-/// The problem in which weight gradients stand directly behind their backwards, and its orders as
-/// orders of the problem that it was made of.
-[[nodiscard]] optimise::Problem with_weights_behind(optimise::Problem problem);
-[[nodiscard]] optimise::Orders with_weights_behind(const optimise::Orders& orders);
-
 /// An order that a recipient makes by itself.
 struct ForRecipient {
   Schedule schedule;
