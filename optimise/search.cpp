@@ -193,12 +193,15 @@ class Search {
     }
     if (best_.orders.empty()) return std::nullopt;
     found_.moves = moves_;
-    found_.ended = proved() ? Ended::Proof : stopped_ ? Ended::Stopped : Ended::Budget;
+    found_.ended = proved() || all_searched() ? Ended::Proof
+                   : stopped_                 ? Ended::Stopped
+                                              : Ended::Budget;
     return found_;
   }
 
  private:
   [[nodiscard]] bool proved() const { return reaches(best_.value, bound_); }
+  [[nodiscard]] bool all_searched() const { return found_.nodes > 0; }
 
   // The settings with the values of what they construct, the best first; of a longer step, what
   // they construct of a short one.
@@ -315,11 +318,13 @@ class Search {
     }
   }
 
-  // Searches all orders of a small problem, if it is time to.
+  // Searches all orders of a small problem, if it is time to. It proves a makespan. A rank that
+  // waited on purpose before its first task could have a shorter span, which is no order's here,
+  // but a bound is not to be above it.
   void exhaust_all() {
     const bool small =
         problem_.tasks() <= std::min(options_.exhaustive_tasks, kMostTasksOfExhaustion);
-    if (!small || problem_.fuses() || proved() || moves_ < due_) return;
+    if (!small || all_searched() || problem_.fuses() || proved() || moves_ < due_) return;
     const std::uint64_t left = options_.moves - std::min(moves_, options_.moves);
     const std::uint64_t most = std::min(nodes_, left / kMovesOfNode);
     const Exhausted all =
@@ -327,8 +332,8 @@ class Search {
     moves_ += kMovesOfNode * std::min(all.nodes, most);
     if (all.better) take(*all.better, *evaluate(problem_, *all.better), "all orders");
     if (all.complete) {
-      bound_ = best_.value;
       found_.nodes = all.nodes;
+      if (options_.objective == Objective::Makespan) bound_ = best_.value;
     }
     nodes_ *= kMoreNodes;
     due_ = moves_ + kMovesOfNode * nodes_;
@@ -347,7 +352,8 @@ class Search {
     const std::uint64_t of_round = kSearchers * Searcher::moves(problem_) +
                                    kSearchersOfCourses * kPlacedInRound / kTasksOfMove;
     std::array<int, kSearchers> behind{};
-    for (bool first = true; !proved() && moves_ + of_round <= options_.moves; first = false) {
+    for (bool first = true; !proved() && !all_searched() && moves_ + of_round <= options_.moves;
+         first = false) {
       if (first) begin(searchers);
       in_parallel(kSearchers, options_.threads, [&](std::size_t i) {
         if (i < kSearchersOfCourses) searchers[i].repeat_courses(kPlacedInRound);

@@ -73,7 +73,7 @@ struct Found {
   std::string from;  ///< the start that it goes back to, or "rules"
   std::uint64_t moves = 0;
   Ended ended = Ended::Stopped;
-  std::uint64_t nodes = 0;  ///< of the search of all orders that proved it; 0: there was none
+  std::uint64_t nodes = 0;  ///< of a search of all orders, where nothing was better; 0: none
 };
 
 /// Starts that do not run or do not fit are left out; they are asked for once. `tell` hears of each

@@ -108,6 +108,13 @@ TEST(Search, ProvesSmallProblemsByAllOrders) {
   options.exhaustive_tasks = problem.tasks() - 1;
   const auto larger = search(problem, no_starts, options, nobody_listens);
   EXPECT_EQ(larger->nodes, 0U) << "there is one task more";
+
+  SearchOptions of_span = options_for(problem, Objective::Span);
+  of_span.exhaustive_tasks = problem.tasks();
+  const auto span = search(problem, no_starts, of_span, nobody_listens);
+  ASSERT_TRUE(span.has_value());
+  EXPECT_EQ(span->ended, Ended::Proof);
+  EXPECT_GT(span->nodes, 0U);
 }
 
 TEST(Search, StopsAndTellsOfWhatIsBetter) {
