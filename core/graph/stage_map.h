@@ -46,7 +46,7 @@ class StageMap {
  private:
   // No pipeline is longer than the first.
   [[nodiscard]] bool begins_pipeline(std::int32_t stage) const {
-    return stage % stages_of_first_ == 0;
+    return stage >= stages_of_first_ && stage % stages_of_first_ == 0;
   }
 
   bool wired_ = false;
