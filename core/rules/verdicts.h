@@ -15,8 +15,8 @@
 // Everything else is left to the rules.
 //
 // It is for programs that search for orders (docs/verdicts.md) and for `check --batch --verdicts`.
-// Minimise asks whether a certain rule is still broken anywhere, warnings included, where this knows
-// the first error alone.
+// Minimise asks whether a certain rule is still broken anywhere, warnings included, where this
+// knows the first error alone.
 //
 // verdicts_test.cpp, tests/exhaustive and fuzz_verdicts test that this is check()'s answer;
 // bench_verdicts prints how fast it is.

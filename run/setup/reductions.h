@@ -1,9 +1,9 @@
 // The ranks of a step that train the same weights on data of their own, and the gradients that they
 // sum.
 //
-//   {"members": [0, 1], "actions": ["reduce"]}    reduce1 leaves rank 0's gradients of chunk 1,
-//   plus rank 0: F1.0 B1.0 W1.0 reduce1                rank 1's, on both rank 1: F1.0 B1.0 W1.0
-//   reduce1
+//   {"members": [0, 1], "actions": ["reduce"]}     reduce1 leaves on both ranks the sum of
+//   rank 0: F1.0 B1.0 W1.0 reduce1                 rank 0's gradients of chunk 1 and
+//   rank 1: F1.0 B1.0 W1.0 reduce1                 rank 1's
 //
 // The members of a group that performs `reduce` are replicas of each other: their weights are drawn
 // alike, their inputs are not. One order of summation is everybody's: ascending by rank. A rank

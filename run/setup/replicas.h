@@ -1,9 +1,8 @@
 // Copies of an order that train on data of their own, as one order: what a data-parallel group of
 // pipelines runs.
 //
-//   rank 0: F1.0 B1.0 reduce1        with two replicas, ranks 2 and 3 do what 0 and 1 do, reduce1
-//   of rank 1: F1.0 B1.0 reduce1        rank 0 meets that of rank 2, and that of rank 1 that of
-//   rank 3
+//   rank 0: F1.0 B1.0 reduce1     with two replicas, ranks 2 and 3 do what 0 and 1 do:
+//   rank 1: F1.0 B1.0 reduce1     ranks 0 and 2 reduce together, and ranks 1 and 3
 //
 // Rank r of replica k is rank k * R + r of the whole, where an order has R ranks. A group that
 // performs `reduce` has the members of every replica; each other group is one of each replica; a
