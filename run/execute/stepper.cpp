@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <set>
+#include <string_view>
 #include <utility>
 
 namespace capo::run {
@@ -19,6 +20,36 @@ namespace {
 // place, the layer's backward reads that as well.
 bool takes_from_buffer(const OpPart& part) {
   return part.kind == OpPart::Kind::Permute && part.origin.kind == Origin::Kind::Buffer;
+}
+
+constexpr std::string_view kOtherEnd = "the other end of a transfer";
+
+std::string label_of(const Program& program, const OpPart& part) {
+  switch (part.kind) {
+    case OpPart::Kind::Work:
+      return name_of(part.rank, part.work);
+    case OpPart::Kind::Deliver:
+      return fmt::format("a transfer from rank {}", part.rank);
+    case OpPart::Kind::Send:
+    case OpPart::Kind::Receive:
+    case OpPart::Kind::Delivered:
+      return std::string(kOtherEnd);
+    case OpPart::Kind::Permute:
+    case OpPart::Kind::Return:
+      return "an exchange of tokens";
+    case OpPart::Kind::Collect:
+      return fmt::format("an input's gradient of rank {}", part.rank);
+    case OpPart::Kind::Reduce:
+      return fmt::format("a reduction of chunk {}", program.reductions[part.to].chunk);
+  }
+  CAPO_UNREACHABLE();
+}
+
+std::vector<std::string> labels_of(const Program& program) {
+  std::vector<std::string> labels;
+  labels.reserve(program.parts.size());
+  for (const OpPart& part : program.parts) labels.push_back(label_of(program, part));
+  return labels;
 }
 
 }  // namespace
@@ -55,7 +86,8 @@ Stepper::Stepper(LoadedStep& loaded, const Program& program, BufferMemory& memor
       late_(late),
       reads_(loaded.table().size(), 0),
       view_(loaded, memory, outputs, deposits),
-      saved_(loaded) {
+      saved_(loaded),
+      labels_(labels_of(program)) {
   count_reads();
 }
 
@@ -218,6 +250,7 @@ void Stepper::walk(Mode mode) {
     const bool timed = mode == Mode::Actions && takes_time(op);
     const EventId begin = timed ? engine.record(stream) : 0;
     for (std::uint32_t at = op.first_part; at < op.end_part && !broken(); ++at) {
+      engine.label(labels_[at]);
       run_part(program_.parts[at], mode, stream);
     }
     end_op(stream);
@@ -272,35 +305,13 @@ bool Stepper::takes_time(const Op& op) const {
                      });
 }
 
-void Stepper::label(const OpPart& part) {
-  switch (part.kind) {
-    case OpPart::Kind::Work:
-      return loaded_.engine.label(name_of(part.rank, part.work));
-    case OpPart::Kind::Deliver:
-      return loaded_.engine.label(fmt::format("a transfer from rank {}", part.rank));
-    case OpPart::Kind::Send:
-    case OpPart::Kind::Receive:
-    case OpPart::Kind::Delivered:
-      return loaded_.engine.label("the other end of a transfer");
-    case OpPart::Kind::Permute:
-    case OpPart::Kind::Return:
-      return loaded_.engine.label("an exchange of tokens");
-    case OpPart::Kind::Collect:
-      return loaded_.engine.label(fmt::format("an input's gradient of rank {}", part.rank));
-    case OpPart::Kind::Reduce:
-      return loaded_.engine.label(
-          fmt::format("a reduction of chunk {}", program_.reductions[part.to].chunk));
-  }
-}
-
 // The waits and events around an op belong to the first thing that it does.
 void Stepper::label(const Op& op) {
-  if (op.first_part < op.end_part) return label(program_.parts[op.first_part]);
-  loaded_.engine.label("the other end of a transfer");
+  const bool has_parts = op.first_part < op.end_part;
+  loaded_.engine.label(has_parts ? std::string_view(labels_[op.first_part]) : kOtherEnd);
 }
 
 void Stepper::run_part(const OpPart& part, Mode mode, StreamId stream) {
-  label(part);
   if (loaded_.hooks.before) loaded_.hooks.before(part, loaded_.registry);
   switch (part.kind) {
     case OpPart::Kind::Work:

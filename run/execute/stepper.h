@@ -156,7 +156,6 @@ class Stepper {
   }
   [[nodiscard]] EventId begin_times();
   [[nodiscard]] bool takes_time(const Op& op) const;
-  void label(const OpPart& part);
   void label(const Op& op);
   void run_part(const OpPart& part, Mode mode, StreamId stream);
   void run_work(const OpPart& part, Mode mode, StreamId stream);
@@ -204,6 +203,8 @@ class Stepper {
   std::optional<Clocks> clocks_;           // eager execution: made for its first walk
   LayerView view_;
   SavedTensors saved_;
+  std::vector<std::string>
+      labels_;  // by part of the program: an engine is told them at each launch
   std::vector<Captured> graphs_;
   std::map<WorkKey, GraphId> graph_of_;  // by the first work of a part
   std::map<std::pair<std::size_t, std::int32_t>, std::vector<ParameterHandle>> handles_;
