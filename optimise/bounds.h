@@ -12,7 +12,7 @@
 //
 // Heads and tails are those of windows.h.
 //
-// Where weight gradients are called several at a time, each takes its share of the best call here
+// If weight gradients are called several at a time, each takes its share of the best call here
 // (with_least_weights() of calls.h).
 //
 // sim/bounds.cpp has closed forms for costs that are the same everywhere, which also count the

@@ -24,8 +24,8 @@
 // takes, and of each stage what a "further" one of a call takes. In the reasoning each takes its
 // share of the best call (with_least_weights()), and orders are run in calls.
 //
-// Where all orders were searched, "exhaustive" says with how many nodes, and below what objective
-// there is none; the bound is what the argument shows, since the search has no proof that is short.
+// "exhaustive" says with how many nodes all orders were searched, and below what objective there is
+// none; the bound is what the argument shows, since the search has no proof that is short.
 //
 // The heads and tails here are found again and apart from bounds.cpp, with their reasons; where
 // they show less than the bound, the certificate says how much. A further step of reasoning is a
@@ -533,7 +533,7 @@ Shown shown_by(const Problem& problem, Objective objective, const Bound& bound,
 Certificate certificate_of(const Problem& problem, Objective objective, const LowerBounds& bounds,
                            const Orders& orders, const Figures& figures, std::uint64_t nodes) {
   const bool of_span = objective == Objective::Span;
-  const Bound& bound = of_span ? bounds.span : bounds.makespan;
+  const Bound& bound = bound_of(bounds, objective);
   const Shown shown =
       shown_by(problem.fuses() ? with_least_weights(problem) : problem, objective, bound,
                of_span ? problem.closed_forms.span : problem.closed_forms.makespan);

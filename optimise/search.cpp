@@ -318,9 +318,7 @@ class Search {
     }
   }
 
-  // Searches all orders of a small problem, if it is time to. It proves a makespan. A rank that
-  // waited on purpose before its first task could have a shorter span, which is no order's here,
-  // but a bound is not to be above it.
+  // Searches all orders of a small problem, if it is time to.
   void exhaust_all() {
     const bool small =
         problem_.tasks() <= std::min(options_.exhaustive_tasks, kMostTasksOfExhaustion);
@@ -333,7 +331,7 @@ class Search {
     if (all.better) take(*all.better, *evaluate(problem_, *all.better), "all orders");
     if (all.complete) {
       found_.nodes = all.nodes;
-      if (options_.objective == Objective::Makespan) bound_ = best_.value;
+      if (found_.proves(options_.objective)) bound_ = best_.value;
     }
     nodes_ *= kMoreNodes;
     due_ = moves_ + kMovesOfNode * nodes_;

@@ -11,7 +11,7 @@
 // the number of threads; only the clock, or whoever stops the search, can end it within a round,
 // and then the result depends on how far it came.
 //
-// Of small problems all orders are searched as well, if a bound is not reached: before the first
+// All orders of a small problem are searched as well, if a bound is not reached: before the first
 // round, and then again, with four times as many nodes each time, whenever the rounds have made as
 // many moves as that takes at most. So both have about half of the time.
 //
@@ -74,6 +74,12 @@ struct Found {
   std::uint64_t moves = 0;
   Ended ended = Ended::Stopped;
   std::uint64_t nodes = 0;  ///< of a search of all orders, where nothing was better; 0: none
+
+  /// Whether the search of all orders is a bound. A rank that waited on purpose before its first
+  /// task could have a shorter span, which is no order's here, and a bound is not to be above it.
+  [[nodiscard]] bool proves(Objective objective) const {
+    return nodes > 0 && objective == Objective::Makespan;
+  }
 };
 
 /// Starts that do not run or do not fit are left out; they are asked for once. `tell` hears of each

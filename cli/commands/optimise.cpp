@@ -378,9 +378,7 @@ int optimise_request(const OptimiseRequest& request) {
   const Found& found = (*made)->found;
   const double value = value_of(found.figures, request.objective);
   const LowerBounds shown = bounds;  // without the search of all orders
-  // Ranks that wait on purpose could have a shorter span than any order.
-  const bool tells_of_all = found.nodes > 0 && request.objective == optimise::Objective::Makespan;
-  if (tells_of_all) raise_to(bounds, request.objective, value);
+  if (found.proves(request.objective)) raise_to(bounds, request.objective, value);
   const Bound& bound = optimise::bound_of(bounds, request.objective);
   const Optimised optimised{.schedule = (*made)->schedule,
                             .found = found,

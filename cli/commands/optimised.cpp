@@ -141,7 +141,7 @@ std::optional<Error> write_bound(const optimise::Problem& problem, const Optimis
                                  const optimise::LowerBounds& bounds, const std::string& file) {
   const optimise::Certificate certificate =
       certificate_of(problem, of.objective, bounds, of.found.orders, of.found.figures,
-                     of.objective == Objective::Makespan ? of.found.nodes : 0);
+                     of.found.proves(of.objective) ? of.found.nodes : 0);
   const double bound = optimise::bound_of(of.bounds, of.objective).value;
   if (certificate.shown < bound * (1 - 1e-9)) {
     print_stderr(fmt::format("note: {} shows at least {}, and the bound is {}\n", shown(file),

@@ -158,10 +158,6 @@ void pair_transfers(const Lowered& lowered, const StageMap& map, const TaskLooku
 
 namespace {
 
-bool performs(const CollectiveGroup& group, Kind kind) {
-  return std::find(group.actions.begin(), group.actions.end(), kind) != group.actions.end();
-}
-
 bool same_collective(const Lowered& lowered, const Task& a, const Task& b) {
   const Step& x = step_of(lowered, a);
   const Step& y = step_of(lowered, b);
@@ -211,8 +207,7 @@ bool meet(const Lowered& lowered, const std::vector<std::vector<TaskId>>& member
 std::uint32_t group_of(std::span<const CollectiveGroup> groups, RankId rank, Kind kind) {
   const auto found = std::find_if(groups.begin(), groups.end(), [&](const auto& group) {
     const auto& members = group.members;
-    return performs(group, kind) &&
-           std::find(members.begin(), members.end(), rank) != members.end();
+    return group.performs(kind) && std::find(members.begin(), members.end(), rank) != members.end();
   });
   return static_cast<std::uint32_t>(found - groups.begin());
 }
@@ -223,7 +218,7 @@ std::vector<TaskId> collectives_of(const TaskGraph& graph, const CollectiveGroup
   const std::size_t r = rank.index();
   if (r + 1 >= graph.first_of.size()) return found;
   for (TaskId id = graph.first_of[r]; id < graph.first_of[r + 1]; ++id) {
-    if (performs(group, graph.tasks[id].kind)) found.push_back(id);
+    if (group.performs(graph.tasks[id].kind)) found.push_back(id);
   }
   return found;
 }

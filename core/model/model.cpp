@@ -71,10 +71,17 @@ std::optional<std::string> misfit_of_groups(const std::vector<CollectiveGroup>& 
   return std::nullopt;
 }
 
+bool CollectiveGroup::performs(Kind kind) const {
+  return std::find(actions.begin(), actions.end(), kind) != actions.end();
+}
+
+bool CollectiveGroup::exchanges() const {
+  return std::any_of(actions.begin(), actions.end(), is_exchange);
+}
+
 bool declares_exchanges(const Model& declared) {
-  return std::any_of(declared.groups.begin(), declared.groups.end(), [](const auto& group) {
-    return std::any_of(group.actions.begin(), group.actions.end(), is_exchange);
-  });
+  return std::any_of(declared.groups.begin(), declared.groups.end(),
+                     [](const CollectiveGroup& group) { return group.exchanges(); });
 }
 
 }  // namespace capo

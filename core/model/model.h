@@ -193,6 +193,10 @@ struct CollectiveGroup {
   /// "dp"), sorted by action. Only data orders two streams of one rank.
   std::vector<std::pair<Kind, std::string>> streams;
 
+  [[nodiscard]] bool performs(Kind kind) const;
+  /// Whether its ranks dispatch or combine tokens.
+  [[nodiscard]] bool exchanges() const;
+
   friend bool operator==(const CollectiveGroup&, const CollectiveGroup&) = default;
 };
 

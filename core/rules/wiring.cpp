@@ -154,9 +154,8 @@ bool Wiring::all_are_added() const {
 }
 
 bool Wiring::takes_layers_apart() const {
-  const bool exchanges = std::any_of(groups_.begin(), groups_.end(), [](const auto& group) {
-    return std::any_of(group.actions.begin(), group.actions.end(), is_exchange);
-  });
+  const bool exchanges = std::any_of(groups_.begin(), groups_.end(),
+                                     [](const auto& group) { return group.exchanges(); });
   return exchanges && environment_.ep_overlap && !writes_exchanges_;
 }
 

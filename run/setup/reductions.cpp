@@ -85,15 +85,10 @@ std::optional<std::string> refusal_of(const PlannedStep& step, const StepLayers&
 
 }  // namespace
 
-bool performs_reduce(const CollectiveGroup& group) {
-  const auto& actions = group.actions;
-  return std::find(actions.begin(), actions.end(), Kind::ReduceGradient) != actions.end();
-}
-
 std::vector<Reduction> replicated_chunks(const PlannedStep& step) {
   std::vector<Reduction> all;
   for (const CollectiveGroup& group : step.options().groups) {
-    if (!performs_reduce(group) || group.members.size() < 2) continue;
+    if (!group.performs(Kind::ReduceGradient) || group.members.size() < 2) continue;
     std::size_t chunks = 0;
     for (const std::int32_t rank : group.members) {
       chunks = std::max(chunks, step.view().table().chunks(rank));

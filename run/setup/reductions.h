@@ -31,8 +31,6 @@ struct Reduction {
   friend bool operator==(const Reduction&, const Reduction&) = default;
 };
 
-[[nodiscard]] bool performs_reduce(const CollectiveGroup& group);
-
 /// Every chunk of the ranks that are replicas of each other, whether the order reduces it or not.
 [[nodiscard]] std::vector<Reduction> replicated_chunks(const PlannedStep& step);
 /// The reductions that a step needs: none if its order has none, since then somebody else reduces;

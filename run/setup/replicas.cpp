@@ -63,14 +63,14 @@ std::vector<CollectiveGroup> repeated(const std::vector<CollectiveGroup>& groups
     all.push_back(group);
     for (std::int32_t replica = 1; replica < count; ++replica) {
       CollectiveGroup copy = moved(group, replica * ranks);
-      if (!performs_reduce(group)) {
+      if (!group.performs(Kind::ReduceGradient)) {
         all.push_back(std::move(copy));
         continue;
       }
       auto& members = all.back().members;
       members.insert(members.end(), copy.members.begin(), copy.members.end());
     }
-    if (!performs_reduce(group)) continue;
+    if (!group.performs(Kind::ReduceGradient)) continue;
     for (const std::int32_t rank : group.members) reduces_in_a_group[RankId(rank).index()] = true;
   }
   for (std::int32_t rank = 0; rank < ranks; ++rank) {

@@ -276,7 +276,7 @@ TEST(Optimise, RefusesWhatItDoesNotSearch) {
   expect_not_searched(counts + "--cost fuse=0.4", "has no use without --fuse-w");
 }
 
-// What is printed is what `check` and `simulate` make of the order with the same flag.
+// The report says what `check` and `simulate` make of the order with the same flag.
 TEST(Optimise, SearchesCallsAsTheyAreSimulated) {
   const ScratchFolder folder;
   const std::string file = (folder.path() / "best.order").string();

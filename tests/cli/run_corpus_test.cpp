@@ -140,7 +140,7 @@ INSTANTIATE_TEST_SUITE_P(Rules, HazardCorpus,
                                            "G01", "G02", "G03", "G05", "G10", "G12", "C01", "C13"),
                          [](const auto& rule) { return std::string(rule.param); });
 
-// Of two copies of an order, whose reductions meet: over one rank a sum is what it was.
+// Two copies of an order are run, whose reductions meet: over one rank a sum is what it was.
 class ReductionCorpus : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(ReductionCorpus, EveryBadCaseShowsOverReplicas) {

@@ -172,8 +172,8 @@ TEST(Calls, AreForeseen) {
   EXPECT_GT(exact, possible / 2);
 }
 
-// What is found is what the simulator says, at least the bound, and better than orders that were
-// searched without calls and are put into calls then.
+// A found order comes to what the simulator says, at least the bound, and is better than orders
+// that were searched without calls and are put into calls then.
 TEST(Calls, AreSearchedTogetherWithTheOrder) {
   std::mt19937 engine(9);
   int better = 0;

@@ -1,9 +1,9 @@
 // Gradients that ranks reduce: each sum is taken where the order says, in the order of the ranks,
 // and eager execution takes it when all gradients are made.
 //
-// What a reduction should leave is worked out here, of what each rank makes by itself, in fp32 and
-// in the stated order. An early, a repeated and a missing reduction (G13, G15, G14) have to show,
-// and to leave what these sums foretell.
+// The tests work out what a reduction should leave, from what each rank makes by itself, in fp32
+// and in the stated order. An early, a repeated and a missing reduction (G13, G15, G14) have to
+// show, and to leave what these sums foretell.
 
 #include "run/setup/reductions.h"
 #include "run/setup/replicas.h"
@@ -45,7 +45,7 @@ std::string on_ranks(int ranks, int microbatches, const std::string& actions) {
   return text;
 }
 
-// What a replay left: of each parameter its gradient and, unchecked, that of each microbatch.
+// A replay left these: each parameter's gradient and, unchecked, that of each microbatch.
 struct Left {
   RunReport report;
   std::map<std::string, Floats> gradients;
@@ -158,7 +158,7 @@ TEST(Reductions, BeforeTheLastGradientLeaveItOutOfTheSum) {
   }
 }
 
-// What comes too late waits for the reduction, on whatever engine.
+// A gradient that comes too late waits for the reduction, on whatever engine.
 TEST(Reductions, AreOverBeforeAGradientThatIsListedBehindThem) {
   const UncheckedPlan plan =
       admitted(typed(on_ranks(2, 2, "F1.0 F1.1 B1.0 W1.0 B1.1 reduce1 W1.1")),
