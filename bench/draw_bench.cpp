@@ -7,6 +7,7 @@
 // size of what they write, `simulate` and `draw` are medians of the two parts in seconds of the
 // processor, and `ratio` is the median of each draw to the simulation before it.
 
+#include "core/base/median.h"
 #include "core/order/input.h"
 #include "core/timeline/picture.h"
 #include "schedules/catalogue.h"
@@ -35,12 +36,6 @@ capo::SimulationOptions options() {
   capo::SimulationOptions options;
   options.costs.set({.key = capo::CostSetting::Key::Latency, .value = 0.1});
   return options;
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 template <typename Render>

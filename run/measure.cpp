@@ -1,6 +1,7 @@
 #include "run/measure.h"
 
 #include "core/base/assert.h"
+#include "core/base/median.h"
 #include "core/input/load.h"
 #include "run/setup/complete_model.h"
 
@@ -101,13 +102,6 @@ CheckOptions options_for(const Module& module, const MeasureOptions& options, Pl
                                     Kind::DispatchBackward, Kind::CombineBackward}}};
   }
   return declared;
-}
-
-double median(std::vector<double> values) {
-  CAPO_ASSERT(!values.empty(), "every kind of task that is measured was run");
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 // Durations by kind of task, without the first of each, which runs cold, if there are others.

@@ -1,4 +1,5 @@
 #include "run/run.h"
+#include "core/base/median.h"
 
 #include "run/divided.h"
 #include "run/judge.h"
@@ -185,10 +186,9 @@ Setup::Setup(Engine& on, const PlannedStep& planned, const RunOptions& options, 
   transport->prepare();
 }
 
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
+// 0 of what nobody timed.
+double median_or_zero(const std::vector<double>& times) {
+  return times.empty() ? 0 : median(times);
 }
 
 // When the first task of a replay began and the last one ended; 0 and 0 if there is none.
@@ -240,7 +240,7 @@ class Loop {
   void run_eagerly_only() {
     take(1);
     step_eagerly();
-    report_.times.eager = median(times_.eager);
+    report_.times.eager = median_or_zero(times_.eager);
     if (!failed()) judge_eager();
   }
 
@@ -438,11 +438,11 @@ void Loop::run_replays() {
   inspect(memory, stepper);
   report_.timeline = stepper.timeline();
   gather();
-  report_.times.replay = median(times_.replay);
-  report_.times.makespan = median(makespans_of(times_));
-  report_.times.busy = median(times_.busy);
-  report_.times.launch = median(times_.launch);
-  report_.times.eager = median(times_.eager);
+  report_.times.replay = median_or_zero(times_.replay);
+  report_.times.makespan = median_or_zero(makespans_of(times_));
+  report_.times.busy = median_or_zero(times_.busy);
+  report_.times.launch = median_or_zero(times_.launch);
+  report_.times.eager = median_or_zero(times_.eager);
 }
 
 // How a run broke off; nullopt if it did not.

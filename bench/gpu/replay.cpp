@@ -7,6 +7,7 @@
 // steps without a pause, as in training, or one step and a wait for it; the median round counts.
 // What one kernel takes by itself is read off a graph of two hundred. Ends with 5 without a device.
 
+#include "core/base/median.h"
 #include "gpu/engine/cuda_engine.h"
 
 #include <algorithm>
@@ -63,11 +64,6 @@ double time_of(CudaEngine& engine, int steps, Step step) {
   engine.synchronise();
   const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
   return took.count() / steps;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 void compare(CudaEngine& engine, const Chunk& chunk, GraphId graph, int steps, const char* what) {

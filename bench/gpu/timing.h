@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cuda_runtime_api.h>
+#include "core/base/median.h"
 
 #include <algorithm>
 #include <array>
@@ -169,11 +170,6 @@ class Stream {
   cudaEvent_t before_ = nullptr;
   cudaEvent_t after_ = nullptr;
 };
-
-inline double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 using Works = std::vector<std::function<void()>>;
 

@@ -11,6 +11,7 @@
 #include "cli/options/command_error.h"
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"
+#include "core/base/median.h"
 #include "core/base/plural.h"
 #include "core/frameworks/torch/trace.h"
 #include "core/timeline/table.h"
@@ -29,12 +30,6 @@ namespace {
 
 using Place = std::pair<std::int32_t, std::int32_t>;  // rank and chunk
 using Times = std::map<Kind, std::vector<double>>;
-
-double median(std::vector<double> times) {
-  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-  std::nth_element(times.begin(), middle, times.end());
-  return *middle;
-}
 
 // The settings of one chunk: "f=12,b=13,w=9". Of whole backwards nobody knows how their halves
 // share the time, and each is given one half of it.
