@@ -66,7 +66,7 @@ std::vector<Move> order_of(const Setting& setting, std::int32_t rank) {
   return order;
 }
 
-std::optional<std::string> refuse(const Setting& setting) {
+std::optional<std::string> refuse_chimera(const Setting& setting) {
   if (auto refusal = refuse_counts("chimera", setting, 2)) return refusal;
   if (setting.ranks % 2 != 0) {
     return fmt::format("chimera needs an even number of ranks, not {}", setting.ranks);
@@ -81,7 +81,7 @@ std::optional<std::string> refuse(const Setting& setting) {
 }  // namespace
 
 Generated chimera(const Setting& setting) {
-  if (auto refusal = refuse(setting)) return *std::move(refusal);
+  if (auto refusal = refuse_chimera(setting)) return *std::move(refusal);
   PublishedOrders orders;
   for (std::int32_t rank = 0; rank < setting.ranks; ++rank) {
     orders.push_back(order_of(setting, rank));

@@ -36,15 +36,15 @@ namespace capo::schedules {
 
 namespace {
 
-/// A task is a whole backward or a forward. The smaller task is started first; two tasks of one
-/// kind and microbatch are never ready together.
-struct Task {
+/// A microbatch's forward or whole backward in a stage. The smaller one is started first; two of
+/// one kind and microbatch are never ready together.
+struct Passage {
   enum class Way { Back, Forth };
   Way way = Way::Forth;
   std::int32_t microbatch = 0;
   std::int32_t stage = 0;
 
-  friend auto operator<=>(const Task&, const Task&) = default;
+  friend auto operator<=>(const Passage&, const Passage&) = default;
 };
 
 template <typename T, typename Later = std::greater<T>>
@@ -57,7 +57,7 @@ class ListScheduler {
 
   PublishedOrders run() {
     for (std::int32_t microbatch = 0; microbatch < setting_.microbatches; ++microbatch) {
-      arrive(0, {.way = Task::Way::Forth, .microbatch = microbatch, .stage = 0});
+      arrive(0, {.way = Passage::Way::Forth, .microbatch = microbatch, .stage = 0});
     }
     while (!events_.empty()) {
       const double now = events_.top().time;
@@ -70,14 +70,14 @@ class ListScheduler {
 
  private:
   struct Rank {
-    Earliest<Task> ready;
+    Earliest<Passage> ready;
     double free_at = 0;
     std::vector<Move> order;
   };
   struct Event {
     double time = 0;
     std::int32_t rank = 0;
-    std::optional<Task> arrival;  ///< nullopt if the rank has become free
+    std::optional<Passage> arrival;  ///< nullopt if the rank has become free
   };
   struct IsLater {
     bool operator()(const Event& a, const Event& b) const { return a.time > b.time; }
@@ -98,7 +98,7 @@ class ListScheduler {
   void start_if_free(std::int32_t rank, double now) {
     Rank& here = at(rank);
     if (here.free_at > now || here.ready.empty()) return;
-    const Task task = here.ready.top();
+    const Passage task = here.ready.top();
     here.ready.pop();
     here.order.push_back(move_of(task));
     here.free_at = now + duration(rank, task);
@@ -109,22 +109,22 @@ class ListScheduler {
     }
   }
 
-  void arrive(double time, const Task& task) {
+  void arrive(double time, const Passage& task) {
     events_.push({.time = time, .rank = rank_of(task.stage), .arrival = task});
   }
 
-  [[nodiscard]] double duration(std::int32_t rank, const Task& task) const {
+  [[nodiscard]] double duration(std::int32_t rank, const Passage& task) const {
     const Costs& costs = setting_.costs_of(rank);
-    return task.way == Task::Way::Forth ? costs.forward : costs.backward + costs.weight;
+    return task.way == Passage::Way::Forth ? costs.forward : costs.backward + costs.weight;
   }
 
-  [[nodiscard]] std::optional<Task> successor(Task task) const {
+  [[nodiscard]] std::optional<Passage> successor(Passage task) const {
     const std::int32_t last_stage = setting_.ranks * setting_.chunks - 1;
-    if (task.way == Task::Way::Back) {
+    if (task.way == Passage::Way::Back) {
       if (task.stage == 0) return std::nullopt;
       --task.stage;
     } else if (task.stage == last_stage) {
-      task.way = Task::Way::Back;
+      task.way = Passage::Way::Back;
     } else {
       ++task.stage;
     }
@@ -137,8 +137,8 @@ class ListScheduler {
     return downwards ? passed : setting_.ranks - 1 - passed;
   }
 
-  [[nodiscard]] Move move_of(const Task& task) const {
-    return {.kind = task.way == Task::Way::Forth ? Kind::Forward : Kind::Backward,
+  [[nodiscard]] Move move_of(const Passage& task) const {
+    return {.kind = task.way == Passage::Way::Forth ? Kind::Forward : Kind::Backward,
             .chunk = task.stage / setting_.ranks + 1,
             .microbatch = task.microbatch};
   }
@@ -150,7 +150,7 @@ class ListScheduler {
   Earliest<Event, IsLater> events_;
 };
 
-std::optional<std::string> refuse(const Setting& setting) {
+std::optional<std::string> refuse_hanayo(const Setting& setting) {
   if (auto refusal = refuse_counts("hanayo", setting)) return refusal;
   if (setting.chunks % 2 != 0) {
     return fmt::format("hanayo holds two chunks a rank for every wave, not {}", setting.chunks);
@@ -161,7 +161,7 @@ std::optional<std::string> refuse(const Setting& setting) {
 }  // namespace
 
 Generated hanayo(const Setting& setting) {
-  if (auto refusal = refuse(setting)) return *std::move(refusal);
+  if (auto refusal = refuse_hanayo(setting)) return *std::move(refusal);
   return ListScheduler(setting).run();
 }
 

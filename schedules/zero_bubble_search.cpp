@@ -38,9 +38,8 @@
 
 namespace capo::schedules {
 
+namespace zero_bubble {
 namespace {
-
-using namespace zero_bubble;
 
 /// Says when a rank stops to run forwards ahead of its first backward, memory permitting.
 enum class WarmUp {
@@ -52,7 +51,7 @@ enum class RoundForward { MayBeLeftOut, Always };
 /// Says whether a W fills a wait that is too short for it and does not lengthen the span by itself.
 enum class ShortWait { Filled, Kept };
 
-struct Choices {
+struct LinearChoices {
   WarmUp warm_up;
   RoundForward round_forward;
   ShortWait short_wait;
@@ -60,7 +59,7 @@ struct Choices {
 
 class LinearSearch {
  public:
-  LinearSearch(const Setting& setting, const Choices& choices)
+  LinearSearch(const Setting& setting, const LinearChoices& choices)
       : choices_(choices), pipeline_(setting, Pipeline::Shape::Linear) {}
 
   void search() {
@@ -202,12 +201,12 @@ class LinearSearch {
     return pipeline_.most_idle() - rank.idle;
   }
 
-  Choices choices_;
+  LinearChoices choices_;
   Pipeline pipeline_;
 };
 
-constexpr std::array<Choices, 8> all_choices() {
-  std::array<Choices, 8> all{};
+constexpr std::array<LinearChoices, 8> all_choices() {
+  std::array<LinearChoices, 8> all{};
   std::size_t next = 0;
   for (const WarmUp warm_up : {WarmUp::EndsInTime, WarmUp::FillsWait}) {
     for (const RoundForward forward : {RoundForward::MayBeLeftOut, RoundForward::Always}) {
@@ -220,14 +219,16 @@ constexpr std::array<Choices, 8> all_choices() {
 }
 
 }  // namespace
+}  // namespace zero_bubble
 
 Generated zero_bubble_search(const Setting& setting) {
+  using namespace zero_bubble;
   if (auto refusal = refuse_search("zb", setting, 1)) {
     return std::move(*refusal);
   }
   const Setting whole = in_whole_times(setting);
   std::optional<LinearSearch> shortest;
-  for (const Choices& choices : all_choices()) {
+  for (const LinearChoices& choices : all_choices()) {
     LinearSearch attempt(whole, choices);
     attempt.search();
     if (!shortest || attempt.span() < shortest->span()) shortest = std::move(attempt);

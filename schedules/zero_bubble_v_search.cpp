@@ -40,9 +40,8 @@
 
 namespace capo::schedules {
 
+namespace zero_bubble {
 namespace {
-
-using namespace zero_bubble;
 
 Pipeline v_pipeline(const Setting& setting) {
   Pipeline pipeline(setting, Pipeline::Shape::V);
@@ -53,7 +52,7 @@ Pipeline v_pipeline(const Setting& setting) {
 /// Says whether a W fills a wait that is too short for it and yet makes its rank the most idle one.
 enum class LongWait { Filled, Kept };
 
-struct Choices {
+struct VChoices {
   LongWait before_backward_of_chunk_2;  ///< a wait before a backward of chunk 1 is always filled
   LongWait before_forward;
 };
@@ -64,7 +63,7 @@ using Allowance = std::vector<double>;
 /// One try of the published heuristic.
 class VSearch {
  public:
-  VSearch(const Setting& setting, const Choices& choices, const Allowance& allowance)
+  VSearch(const Setting& setting, const VChoices& choices, const Allowance& allowance)
       : choices_(choices), allowance_(allowance), pipeline_(v_pipeline(setting)) {}
 
   /// False if the heuristic finds no way on, which happens with little memory.
@@ -196,12 +195,12 @@ class VSearch {
     if (arrival - rank.clock > harmless) pipeline_.run_weight(r);
   }
 
-  Choices choices_;
+  VChoices choices_;
   Allowance allowance_;
   Pipeline pipeline_;
 };
 
-std::optional<Pipeline> attempt(const Setting& setting, const Choices& choices,
+std::optional<Pipeline> attempt(const Setting& setting, const VChoices& choices,
                                 const Allowance& allowance) {
   VSearch search(setting, choices, allowance);
   if (!search.search()) return std::nullopt;
@@ -217,7 +216,7 @@ Allowance allowance_after(const Pipeline& pipeline) {
   return allowance;
 }
 
-std::optional<Pipeline> search_with(const Setting& setting, const Choices& choices) {
+std::optional<Pipeline> search_with(const Setting& setting, const VChoices& choices) {
   std::optional<Pipeline> best = attempt(setting, choices, Allowance(as_index(setting.ranks), 0));
   while (best) {
     std::optional<Pipeline> next = attempt(setting, choices, allowance_after(*best));
@@ -338,8 +337,10 @@ Pipeline first_come_order(const Setting& setting) {
 }
 
 }  // namespace
+}  // namespace zero_bubble
 
 Generated zero_bubble_v_search(const Setting& setting) {
+  using namespace zero_bubble;
   if (auto refusal = refuse_search("zbv", setting, 2)) {
     return std::move(*refusal);
   }

@@ -52,6 +52,13 @@ inline constexpr std::string_view kModelSchema = "docs/schema/model.schema.json"
 /// Reads a whole number between the two, both allowed; below 2^53, so that none is rounded.
 [[nodiscard]] Read<std::int64_t> read_whole(const JsonValue& value, std::string_view what,
                                             std::int64_t least, std::int64_t most);
+/// The sizes of a model fit 31 bits.
+inline constexpr std::int64_t kLargestExtent = 0x7fffffff;
+/// Reads a size of a model, of at least `kLeast`.
+template <std::int64_t kLeast>
+[[nodiscard]] Read<std::int64_t> read_extent(const JsonValue& value, std::string_view what) {
+  return read_whole(value, what, kLeast, kLargestExtent);
+}
 /// Reads any number between the two, both allowed.
 [[nodiscard]] Read<double> read_real(const JsonValue& value, std::string_view what, double least,
                                      double most);

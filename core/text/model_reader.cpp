@@ -244,7 +244,7 @@ Maybe keep(Slot& slot, Made made) {
 constexpr auto kEnvironment = &Model::environment;
 constexpr auto kPlan = &Model::plan;
 
-constexpr std::array<JsonMember<Reading>, 24> kMembers{{
+constexpr std::array<JsonMember<Reading>, 24> kModelMembers{{
     {"schema", skip},
     {"comment", skip},
     {"topology", read_topology_member},
@@ -341,11 +341,11 @@ Read<Model> read_model(std::string_view text, const Limits& limits) {
   const JsonValue root = document->root();
   if (root.type() != Type::Object) return wrong_type(root, "the model", "an object");
   if (auto refusal = refuse_schema(root)) return std::move(*refusal);
-  if (auto refusal = refuse_unknown_keys(root, keys_of(kMembers), kModelSchema)) {
+  if (auto refusal = refuse_unknown_keys(root, keys_of(kModelMembers), kModelSchema)) {
     return std::move(*refusal);
   }
   Reading reading{.limits = limits};
-  if (auto refusal = read_members(root, "", kMembers, reading)) return std::move(*refusal);
+  if (auto refusal = read_members(root, "", kModelMembers, reading)) return std::move(*refusal);
   if (auto refusal = complete_layers(root, reading.model.modules)) return std::move(*refusal);
   note_old_types(root, reading.model);
   derive(reading.model);

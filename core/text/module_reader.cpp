@@ -23,7 +23,6 @@ using Maybe = std::optional<Refusal>;
 constexpr std::array<std::string_view, 2> kMainGradKeys{"shape", "strides"};
 constexpr std::array kMlps{MlpKind::Dense, MlpKind::Experts};
 constexpr std::array kSplits{Splits::Host, Splits::Device, Splits::Input};
-constexpr std::int64_t kLargestSize = 0x7fffffff;
 constexpr std::int64_t kMostElements = (std::int64_t{1} << 53) - 1;  // of a tensor
 
 Maybe read_dimensions(const JsonValue& main_grad, std::string_view key, std::int64_t least,
@@ -62,7 +61,7 @@ Read<MainGrad> read_main_grad(const JsonValue& value, std::string_view what) {
     return std::move(*refusal);
   }
   MainGrad read;
-  if (auto refusal = read_dimensions(value, "shape", 1, kLargestSize, read.shape)) {
+  if (auto refusal = read_dimensions(value, "shape", 1, kLargestExtent, read.shape)) {
     return std::move(*refusal);
   }
   if (auto refusal = read_dimensions(value, "strides", 0, kMostElements, read.strides)) {
@@ -81,21 +80,16 @@ Read<MainGrad> read_main_grad(const JsonValue& value, std::string_view what) {
   return read;
 }
 
-template <std::int64_t kLeast>
-Read<std::int64_t> read_size(const JsonValue& value, std::string_view what) {
-  return read_whole(value, what, kLeast, kLargestSize);
-}
-
 constexpr std::array<JsonMember<ModuleShape>, 9> kShape{{
-    {"tokens", put<&ModuleShape::tokens, read_size<1>>},
-    {"hidden", put<&ModuleShape::hidden, read_size<1>>},
-    {"ffn", put<&ModuleShape::ffn, read_size<1>>},
-    {"groups", put<&ModuleShape::groups, read_size<1>>},
-    {"top_k", put<&ModuleShape::top_k, read_size<1>>},
-    {"heads", put<&ModuleShape::heads, read_size<1>>},
-    {"kv_heads", put<&ModuleShape::kv_heads, read_size<1>>},
-    {"head_dim", put<&ModuleShape::head_dim, read_size<1>>},
-    {"sequence", put<&ModuleShape::sequence, read_size<1>>},
+    {"tokens", put<&ModuleShape::tokens, read_extent<1>>},
+    {"hidden", put<&ModuleShape::hidden, read_extent<1>>},
+    {"ffn", put<&ModuleShape::ffn, read_extent<1>>},
+    {"groups", put<&ModuleShape::groups, read_extent<1>>},
+    {"top_k", put<&ModuleShape::top_k, read_extent<1>>},
+    {"heads", put<&ModuleShape::heads, read_extent<1>>},
+    {"kv_heads", put<&ModuleShape::kv_heads, read_extent<1>>},
+    {"head_dim", put<&ModuleShape::head_dim, read_extent<1>>},
+    {"sequence", put<&ModuleShape::sequence, read_extent<1>>},
 }};
 constexpr std::array<JsonMember<ModuleBytes>, 6> kBytes{{
     {"input", put<&ModuleBytes::input, read_bytes>},
@@ -145,7 +139,7 @@ Maybe read_flags(const JsonValue& value, std::string_view what, Module& module) 
   return std::nullopt;
 }
 
-constexpr std::array<JsonMember<Module>, 10> kMembers{{
+constexpr std::array<JsonMember<Module>, 10> kModuleMembers{{
     {"kind", put<&Module::kind, read_choice<kModuleKinds>>},
     {"mlp", put<&Module::mlp, read_choice<kMlps>>},
     {"recipe", put<&Module::recipe, read_choice<kRecipes>>},
@@ -153,9 +147,9 @@ constexpr std::array<JsonMember<Module>, 10> kMembers{{
     {"weight_cache", put<&Module::weight_cache, read_choice<kWeightCaches>>},
     {"splits", put<&Module::splits, read_choice<kSplits>>},
     {"main_grad", put<&Module::main_grad, read_main_grad>},
-    {"calls", put<&Module::calls, read_size<1>>},
-    {"output_position", put<&Module::output_position, read_size<0>>},
-    {"grad_buckets", put<&Module::grad_buckets, read_size<0>>},
+    {"calls", put<&Module::calls, read_extent<1>>},
+    {"output_position", put<&Module::output_position, read_extent<0>>},
+    {"grad_buckets", put<&Module::grad_buckets, read_extent<0>>},
 }};
 constexpr std::array<JsonMember<Module>, 4> kSections{{
     {"shape", section<&Module::shape, kShape>},
@@ -165,7 +159,7 @@ constexpr std::array<JsonMember<Module>, 4> kSections{{
 }};
 // The keys stand as docs/model-json.md lists them: the first of two that are equally near to an
 // unknown one is suggested.
-constexpr std::array<std::string_view, kMembers.size() + kSections.size()> kModuleKeys{
+constexpr std::array<std::string_view, kModuleMembers.size() + kSections.size()> kModuleKeys{
     "kind",  "mlp",  "dtype",  "recipe",    "weight_cache", "shape",           "flags",
     "bytes", "cost", "splits", "main_grad", "calls",        "output_position", "grad_buckets"};
 
@@ -197,7 +191,7 @@ Maybe read_module(const JsonValue& value, Module& module) {
   if (auto refusal = refuse_other_object(value, "a module", kModuleKeys, kModelSchema)) {
     return refusal;
   }
-  if (auto refusal = read_members(value, "", kMembers, module)) return refusal;
+  if (auto refusal = read_members(value, "", kModuleMembers, module)) return refusal;
   if (auto refusal = read_members(value, "", kSections, module)) return refusal;
   const auto shape = value.find("shape");
   return shape ? refuse_parts(*shape, module.shape) : std::nullopt;

@@ -20,6 +20,7 @@
 
 namespace capo::run {
 
+namespace attention {
 namespace {
 
 struct Kept {
@@ -139,10 +140,11 @@ void backward(const LayerShape& shape, const LayerPlaces& places, const LayerSid
 }
 
 }  // namespace
+}  // namespace attention
 
-const Launches kAttention{.kept_bytes = kept_bytes,
-                          .forward = forward,
-                          .backward = backward,
-                          .weight_gradients = weight_gradients};
+const Launches kAttention{.kept_bytes = attention::kept_bytes,
+                          .forward = attention::forward,
+                          .backward = attention::backward,
+                          .weight_gradients = attention::weight_gradients};
 
 }  // namespace capo::run

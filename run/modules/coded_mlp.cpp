@@ -22,6 +22,7 @@
 
 namespace capo::run {
 
+namespace coded_mlp {
 namespace {
 
 struct Kept {
@@ -145,10 +146,11 @@ void backward(const LayerShape& shape, const LayerPlaces& places, const LayerSid
 }
 
 }  // namespace
+}  // namespace coded_mlp
 
-const Launches kCodedMlp{.kept_bytes = kept_bytes,
-                         .forward = forward,
-                         .backward = backward,
-                         .weight_gradients = weight_gradients};
+const Launches kCodedMlp{.kept_bytes = coded_mlp::kept_bytes,
+                         .forward = coded_mlp::forward,
+                         .backward = coded_mlp::backward,
+                         .weight_gradients = coded_mlp::weight_gradients};
 
 }  // namespace capo::run

@@ -13,6 +13,7 @@
 
 namespace capo::run {
 
+namespace coded_product {
 namespace {
 
 struct Kept {
@@ -87,10 +88,11 @@ void backward(const LayerShape& shape, const LayerPlaces& places, const LayerSid
 }
 
 }  // namespace
+}  // namespace coded_product
 
-const Launches kCodedProduct{.kept_bytes = kept_bytes,
-                             .forward = forward,
-                             .backward = backward,
-                             .weight_gradients = weight_gradients};
+const Launches kCodedProduct{.kept_bytes = coded_product::kept_bytes,
+                             .forward = coded_product::forward,
+                             .backward = coded_product::backward,
+                             .weight_gradients = coded_product::weight_gradients};
 
 }  // namespace capo::run

@@ -13,6 +13,7 @@
 
 namespace capo::run {
 
+namespace mlp {
 namespace {
 
 struct Kept {
@@ -107,10 +108,11 @@ void backward(const LayerShape& shape, const LayerPlaces& places, const LayerSid
 }
 
 }  // namespace
+}  // namespace mlp
 
-const Launches kMlp{.kept_bytes = kept_bytes,
-                    .forward = forward,
-                    .backward = backward,
-                    .weight_gradients = weight_gradients};
+const Launches kMlp{.kept_bytes = mlp::kept_bytes,
+                    .forward = mlp::forward,
+                    .backward = mlp::backward,
+                    .weight_gradients = mlp::weight_gradients};
 
 }  // namespace capo::run

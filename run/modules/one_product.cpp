@@ -7,6 +7,7 @@
 
 namespace capo::run {
 
+namespace one_product {
 namespace {
 
 std::int64_t kept_bytes(const LayerShape& shape) {
@@ -64,10 +65,11 @@ void backward(const LayerShape& shape, const LayerPlaces& places, const LayerSid
 }
 
 }  // namespace
+}  // namespace one_product
 
-const Launches kOneProduct{.kept_bytes = kept_bytes,
-                           .forward = forward,
-                           .backward = backward,
-                           .weight_gradients = weight_gradients};
+const Launches kOneProduct{.kept_bytes = one_product::kept_bytes,
+                           .forward = one_product::forward,
+                           .backward = one_product::backward,
+                           .weight_gradients = one_product::weight_gradients};
 
 }  // namespace capo::run

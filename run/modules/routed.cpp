@@ -42,6 +42,7 @@
 
 namespace capo::run {
 
+namespace routed {
 namespace {
 
 struct Kept {
@@ -265,11 +266,12 @@ const std::int64_t* chosen_groups(const LayerShape& shape, const LayerPlaces& pl
 }
 
 }  // namespace
+}  // namespace routed
 
-const Launches kRouted{.kept_bytes = kept_bytes,
-                       .forward = forward,
-                       .backward = backward,
-                       .weight_gradients = weight_gradients,
-                       .chosen_groups = chosen_groups};
+const Launches kRouted{.kept_bytes = routed::kept_bytes,
+                       .forward = routed::forward,
+                       .backward = routed::backward,
+                       .weight_gradients = routed::weight_gradients,
+                       .chosen_groups = routed::chosen_groups};
 
 }  // namespace capo::run

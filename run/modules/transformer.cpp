@@ -23,6 +23,7 @@
 
 namespace capo::run {
 
+namespace transformer {
 namespace {
 
 struct Kept {
@@ -145,12 +146,13 @@ BetweenHalves between_halves(const LayerShape& shape, const LayerPlaces& places)
 }
 
 }  // namespace
+}  // namespace transformer
 
-const Launches kTransformer{.kept_bytes = kept_bytes,
-                            .forward = forward,
-                            .backward = backward,
-                            .weight_gradients = weight_gradients,
-                            .chosen_groups = chosen_groups,
-                            .between_halves = between_halves};
+const Launches kTransformer{.kept_bytes = transformer::kept_bytes,
+                            .forward = transformer::forward,
+                            .backward = transformer::backward,
+                            .weight_gradients = transformer::weight_gradients,
+                            .chosen_groups = transformer::chosen_groups,
+                            .between_halves = transformer::between_halves};
 
 }  // namespace capo::run

@@ -23,7 +23,7 @@ struct Call {
 
 // The forwards of one rank, or its backwards, turn by turn: a turn is one microbatch of one chunk
 // of the model, and has one entry, or one for each layer of the chunk.
-class Turns {
+class EntriesByTurn {
  public:
   [[nodiscard]] std::size_t size() const { return begins_.size(); }
   [[nodiscard]] bool empty() const { return begins_.empty(); }
@@ -44,8 +44,8 @@ class Turns {
 
 // The order of one rank, taken apart.
 struct Program {
-  Turns forwards;
-  Turns backwards;
+  EntriesByTurn forwards;
+  EntriesByTurn backwards;
   std::size_t warmup = 0;  // turns forward before the first backward
 };
 
@@ -151,7 +151,7 @@ class RankCalls {
   std::int32_t chunk_of(std::uint32_t entry) const {
     return places_[order_[entry].chunk.index()].chunk;
   }
-  std::int32_t chunk_of(const Turns& turns, std::size_t k) const {
+  std::int32_t chunk_of(const EntriesByTurn& turns, std::size_t k) const {
     return chunk_of(turns.first(k % turns.size()));
   }
 
@@ -440,7 +440,7 @@ class RankCalls {
 
 // Whether an entry is the next layer of a turn that has begun. Forwards ascend through the layers
 // of a chunk, backwards descend.
-bool goes_on(const std::vector<Entry>& order, const Turns& turns, const Entry& entry,
+bool goes_on(const std::vector<Entry>& order, const EntriesByTurn& turns, const Entry& entry,
              bool forward) {
   if (turns.empty()) return false;
   const Entry& before = order[turns.last(turns.size() - 1)];
@@ -448,8 +448,8 @@ bool goes_on(const std::vector<Entry>& order, const Turns& turns, const Entry& e
 }
 
 // Whether a turn begins with an entry, and the one before it has come to its end.
-bool begins_turn(const RankOrder& order, const std::vector<LayerPlace>& places, const Turns& turns,
-                 const Entry& entry, bool forward) {
+bool begins_turn(const RankOrder& order, const std::vector<LayerPlace>& places,
+                 const EntriesByTurn& turns, const Entry& entry, bool forward) {
   const LayerPlace& place = places[entry.chunk.index()];
   if (!(forward ? place.first : place.last)) return false;
   if (turns.empty()) return true;
@@ -472,7 +472,7 @@ bool take_apart(const RankOrder& order, Program& program, std::uint32_t& at) {
     // First in, first out, for each chunk.
     std::int32_t& next = (forward ? forwards : backwards)[entry.chunk.index()];
     if (entry.microbatch != next++) return false;
-    Turns& turns = forward ? program.forwards : program.backwards;
+    EntriesByTurn& turns = forward ? program.forwards : program.backwards;
     if (!begins_turn(order, places, turns, entry, forward)) {
       if (!goes_on(order.order, turns, entry, forward)) return false;
       turns.add(at);
