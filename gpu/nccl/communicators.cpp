@@ -71,6 +71,7 @@ struct Communicators::Making {
     std::memcpy(id.internal, ids.data() + number * sizeof id, sizeof id);
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.maxCTAs = static_cast<int>(kExchangeBlocks);
+    config.cgaClusterSize = 1;
     const ncclResult_t result = nccl.comm_init_rank(&of.comm, static_cast<int>(of.members.size()),
                                                     id, number_in(of.members, process), &config);
     if (result == ncclSuccess) return warm_up(of);
