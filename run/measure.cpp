@@ -150,7 +150,8 @@ Samples samples_of(const RunReport& report, std::uint32_t call) {
 }
 
 Result<RunReport, RunFailure> report_under(PlanKind kind, Engine& engine, const Module& module,
-                                           const MeasureOptions& options, std::string steps) {
+                                           const MeasureOptions& options, std::string steps,
+                                           std::function<void(const Inspection&)> look = {}) {
   auto input = load(Source{.name = "<measure>", .text = std::move(steps)}, {});
   CAPO_ASSERT(input.has_value(), "the step that is measured can be read");
   const CheckOptions declared = options_for(module, options, kind);
@@ -165,7 +166,8 @@ Result<RunReport, RunFailure> report_under(PlanKind kind, Engine& engine, const 
               .warm_up = options.warm_up,
               .sizes = SizeKind::Balanced,
               .poison = Poison::Off,
-              .float64 = Float64::LeftOut});
+              .float64 = Float64::LeftOut,
+              .inspect = std::move(look)});
 }
 
 Result<Samples, RunFailure> samples_under(PlanKind kind, Engine& engine, const Module& module,
@@ -280,6 +282,21 @@ Result<std::optional<double>, RunFailure> measure_hop(Engine& engine, const Modu
     hops.push_back(first[at + 1].second.begin - second[at + 1].second.end);
   }
   return std::optional(std::max(0.0, median(std::move(hops)) - median(std::move(gaps))));
+}
+
+std::optional<RunFailure> look_at_graphs(const Measurable& of,
+                                         const std::function<void(const Inspection&)>& look) {
+  MeasureOptions options = of.options;
+  options.exchanges = Exchanges::None;
+  options.microbatches = std::min(options.microbatches, kFew);
+  options.warm_up = 0;
+  bool looked = false;  // a run is looked at before its replays, and again behind them
+  const auto report = report_under(PlanKind::Safe, of.engine, of.module, options,
+                                   steps_of(options, Backwards::Split), [&](const Inspection& at) {
+                                     if (!std::exchange(looked, true)) look(at);
+                                   });
+  if (!report) return report.error();
+  return std::nullopt;
 }
 
 ModuleCost median_of(const std::vector<ModuleCost>& costs) {

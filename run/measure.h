@@ -20,7 +20,8 @@
 // a share of the first: calls of several are measured in a step of their own, at its end.
 //
 // Times are those of a task by itself: the effect that two kernels have on each other when they run
-// side by side is not in them, which is why products leave room to exchanges (engine.h). Tested by
+// side by side is not in them, which is why products leave room to exchanges (engine.h). What
+// computation does to a message that kernels move is measured by itself. Tested by
 // measure_test.cpp; how well a simulation with these times predicts a device is in bench/results/.
 
 #pragma once
@@ -31,6 +32,8 @@
 #include "run/run.h"
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <vector>
 
 namespace capo::run {
@@ -73,6 +76,18 @@ struct MeasureOptions {
 /// With the latency that is left of a hop of so many bytes, if that is more.
 [[nodiscard]] TransferCost with_hop(TransferCost copy, double hop, std::int64_t bytes);
 
+/// A module to measure on an engine.
+struct Measurable {
+  Engine& engine;
+  const Module& module;
+  MeasureOptions options;
+};
+
+/// Runs a forward, an input half and a weight gradient of a few microbatches, and calls `look` once
+/// their graphs are there.
+[[nodiscard]] std::optional<RunFailure> look_at_graphs(
+    const Measurable& of, const std::function<void(const Inspection&)>& look);
+
 /// From what a message of next to no bytes takes, and one of `bytes`.
 [[nodiscard]] TransferCost cost_of_transfer(double latency, double whole, std::int64_t bytes);
 
@@ -83,5 +98,13 @@ struct MeasureOptions {
                                                                    Processes& processes,
                                                                    const BetweenFactory& make,
                                                                    std::int64_t bytes);
+
+/// Adds to such a cost what computation on both sides does to a message, `crowded`, and how many of
+/// its bytes go `ahead` of its receive. For messages that kernels of the devices move; both
+/// processes call, and the first is told. The computation is the module's, over and over.
+[[nodiscard]] std::optional<RunFailure> measure_beside_computation(const Measurable& of,
+                                                                   Processes& processes,
+                                                                   const BetweenFactory& make,
+                                                                   TransferCost& cost);
 
 }  // namespace capo::run

@@ -22,7 +22,7 @@ struct KeyWord {
   std::string_view word;
   Key key;
 };
-constexpr std::array<KeyWord, 16> kKeys{{
+constexpr std::array<KeyWord, 18> kKeys{{
     {"f", Key::Forward},
     {"b", Key::Backward},
     {"w", Key::Weight},
@@ -39,13 +39,15 @@ constexpr std::array<KeyWord, 16> kKeys{{
     {"bytes", Key::Bytes},
     {"overlap", Key::Overlap},
     {"slowdown", Key::Slowdown},
+    {"crowded", Key::Crowded},
+    {"ahead", Key::Ahead},
 }};
 
 constexpr bool is_of_link(Key key) {
   return key == Key::Latency || key == Key::Bandwidth || key == Key::Bytes;
 }
 constexpr bool is_of_step(Key key) {
-  return key == Key::Overlap || key == Key::Slowdown;
+  return key == Key::Overlap || key == Key::Slowdown || key == Key::Crowded || key == Key::Ahead;
 }
 
 double& slot(TaskCosts& costs, Key key) {
@@ -144,7 +146,9 @@ std::string misfit(const CostSetting& setting, std::string_view word) {
   // Values end where those of a model file end, so that no quotient is infinite.
   if (setting.key == Key::Bandwidth && value < 1e-6) return "bw is at least 1e-06";
   if (setting.key == Key::Experts && value > 1) return "experts is a part, from 0 to 1";
-  if (setting.key == Key::Slowdown && value < 1) return "slowdown is at least 1";
+  if ((setting.key == Key::Slowdown || setting.key == Key::Crowded) && value < 1) {
+    return fmt::format("{} is at least 1", word);
+  }
   if (is_of_step(setting.key) && !scope.everything()) {
     return fmt::format("{} is said of the whole step, without a scope", word);
   }
@@ -169,6 +173,10 @@ void Costs::set(const CostSetting& setting) {
     overlap = setting.value;
   } else if (setting.key == Key::Slowdown) {
     slowdown = setting.value;
+  } else if (setting.key == Key::Crowded) {
+    crowded = setting.value;
+  } else if (setting.key == Key::Ahead) {
+    ahead = setting.value;
   } else {
     settings.push_back(setting);
   }
@@ -269,7 +277,7 @@ Result<std::vector<CostSetting>, std::string> read_costs(std::string_view text) 
       return fmt::format(
           "`{}` is not a cost; write a list such as f=12,b=13,w=9,comm=1 of the keys f, "
           "b, w, dispatch, combine, fuse, beside, experts, unshard, reshard, reduce, comm, bw, "
-          "bytes, overlap and slowdown",
+          "bytes, overlap, slowdown, crowded and ahead",
           number.item);
     }
     const CostSetting setting{.scope = scope, .key = found->key, .value = *number.value};
@@ -284,6 +292,8 @@ Result<Costs, std::string> costs_of(const Model& model) {
   costs.link = {.latency = model.transfer.latency.value_or(0),
                 .bandwidth = model.transfer.bandwidth,
                 .bytes = static_cast<double>(model.transfer.bytes.value_or(0))};
+  costs.crowded = model.transfer.crowded.value_or(1);
+  costs.ahead = static_cast<double>(model.transfer.ahead.value_or(0));
   costs.in_microseconds = model.transfer.latency || model.transfer.bandwidth;
   const auto& modules = model.modules.list;
   const bool stated = std::any_of(modules.begin(), modules.end(),

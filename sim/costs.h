@@ -103,6 +103,8 @@ struct CostSetting {
     Bytes,
     Overlap,
     Slowdown,
+    Crowded,
+    Ahead,
   };
 
   CostScope scope;
@@ -122,6 +124,11 @@ struct Costs {
   double overlap = 1;
   /// Computation takes this many times as long while its device also communicates.
   double slowdown = 1;
+  /// A message takes this many times as long for each of its two ranks whose device computes
+  /// meanwhile, but over ideal links.
+  double crowded = 1;
+  /// So many bytes of a message move before its receive is there, if it waits for one.
+  double ahead = 0;
   std::vector<std::int32_t> devices;  ///< by rank; empty: each rank has one of its own
   CostPer per = CostPer::Chunk;
   /// The part of a rank's times that one of its chunks takes, by rank. A simulation fills it in

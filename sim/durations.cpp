@@ -200,17 +200,30 @@ double Durations::computation(TaskId id) const {
   }
 }
 
+RankId Durations::peer(const Task& transfer) const {
+  return subject_.map.home(subject_.map.neighbour(transfer.kind, transfer.stage)).rank;
+}
+
+LinkCosts Durations::link_of(const Task& transfer) const {
+  if (alike_) return common_link_;
+  const RankId other = peer(transfer);
+  return is_send(transfer.kind) ? costs_.between(transfer.rank, other)
+                                : costs_.between(other, transfer.rank);
+}
+
+double Durations::ahead(const Task& transfer) const {
+  LinkCosts link = link_of(transfer);
+  link.bytes = std::min(link.bytes, costs_.ahead);
+  return link.occupied();
+}
+
 double Durations::communication(const Task& task) const {
   const Step& step = step_of(subject_.lowered, task);
   const std::size_t rank = index(task.rank);
   const std::size_t chunk = index(step.chunk) - 1;
   if (is_transfer(task.kind)) {
-    const bool sends = is_send(task.kind);
-    if (subject_.links == Links::Buffered && !sends) return 0;
-    const std::int32_t peer = subject_.map.home(subject_.map.neighbour(task.kind, task.stage)).rank;
-    const LinkCosts link = alike_  ? common_link_
-                           : sends ? costs_.between(task.rank, peer)
-                                   : costs_.between(peer, task.rank);
+    if (subject_.links == Links::Buffered && !is_send(task.kind)) return 0;
+    const LinkCosts link = link_of(task);
     return subject_.links == Links::Buffered ? link.occupied() : link.total();
   }
   const bool apart = apart_[rank];

@@ -63,11 +63,16 @@ class Durations {
   /// The time of a computation by itself; a member of a composite has its share of the whole, and a
   /// weight gradient that is not the first of its call what it takes further.
   [[nodiscard]] double of_task(TaskId task) const;
+  /// The rank at the other end of a transfer.
+  [[nodiscard]] RankId peer(const Task& transfer) const;
+  /// The time of the bytes of a transfer that do not wait for its receive.
+  [[nodiscard]] double ahead(const Task& transfer) const;
   /// The cost `beside` of a computation.
   [[nodiscard]] double beside(TaskId task) const;
 
  private:
   [[nodiscard]] const TaskCosts& costs_of(const Task& computation) const;
+  [[nodiscard]] LinkCosts link_of(const Task& transfer) const;
   [[nodiscard]] double lag_between(Vertex from, Vertex to) const;
   [[nodiscard]] double input_half(const TaskCosts& costs) const;
   [[nodiscard]] bool is_further(TaskId task) const;

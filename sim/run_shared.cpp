@@ -17,9 +17,12 @@ class SharedRun {
         costs_(costs),
         transfers_occupy_(subject.links != Links::Ideal),
         shares_(!costs.devices.empty()),
-        slow_(1 / costs.slowdown) {
+        slow_(1 / costs.slowdown),
+        crowded_(costs.crowded),
+        goes_ahead_(costs.ahead > 0 && subject.links == Links::Rendezvous) {
     const std::size_t vertices = graph_.task_of.size();
     times_.at.resize(vertices);
+    if (goes_ahead_) sent_at_.resize(vertices);
     std::int32_t devices = static_cast<std::int32_t>(subject.schedule.ranks.size());
     for (const std::int32_t device : costs.devices) devices = std::max(devices, device + 1);
     devices_.resize(as_index(devices));
@@ -81,8 +84,8 @@ class SharedRun {
     std::priority_queue<Event> later_;
   };
 
-  // A computation under way. Few are at a time, so that all they need stays at hand, as a list by
-  // vertex would not.
+  // A computation under way, or a message. Few are at a time, so that all they need stays at hand,
+  // as a list by vertex would not.
   struct Running {
     Vertex vertex;
     double left;        // at full speed
@@ -93,6 +96,7 @@ class SharedRun {
   struct Device {
     std::vector<Running> running;
     std::int32_t communicating = 0;
+    bool computed = false;  // at the speed that messages go at
   };
 
   template <typename Visit>
@@ -129,8 +133,10 @@ class SharedRun {
     const double duration = durations_.of(vertex);
     if (!computes(vertex)) {
       if (communicates(vertex)) communicate(device, +1);
-      push(now_ + duration, Event::Kind::Over, vertex);
-      return;
+      const double left = duration - went_ahead(vertex);
+      if (!is_crowded(vertex)) return push(now_ + left, Event::Kind::Over, vertex);
+      moving_.push_back({.vertex = vertex, .left = left, .counted_at = now_});
+      return push_end(moving_.back());
     }
     const auto begin = [&] {
       device.running.push_back({.vertex = vertex, .left = duration, .counted_at = now_});
@@ -140,6 +146,46 @@ class SharedRun {
     } else {
       begin();
       push_end(device.running.back(), device);
+    }
+    crowd(device);
+  }
+
+  // The part of a message's time that went by while its receive was not there yet.
+  [[nodiscard]] double went_ahead(Vertex vertex) const {
+    if (!goes_ahead_ || !is_transfer(task_of(vertex).kind) || !communicates(vertex)) return 0;
+    return std::min(now_ - sent_at_[vertex], durations_.ahead(task_of(vertex)));
+  }
+
+  // A message whose ends may compute meanwhile.
+  [[nodiscard]] bool is_crowded(Vertex vertex) const {
+    return crowded_ != 1 && is_transfer(task_of(vertex).kind) && communicates(vertex);
+  }
+
+  [[nodiscard]] double speed_of_message(Vertex vertex) const {
+    const Task& task = task_of(vertex);
+    const double here = computed(task.rank) ? crowded_ : 1;
+    return 1 / (here * (computed(durations_.peer(task)) ? crowded_ : 1));
+  }
+  [[nodiscard]] bool computed(RankId rank) const {
+    return devices_[shares_ ? as_index(costs_.devices[rank.index()]) : rank.index()].computed;
+  }
+
+  void push_end(const Running& message) {
+    push(now_ + message.left / speed_of_message(message.vertex), Event::Kind::Over, message.vertex,
+         message.version);
+  }
+
+  // Messages go on at the speed that they have once the device has begun or ceased to compute.
+  void crowd(Device& device) {
+    if (crowded_ == 1 || device.computed != device.running.empty()) return;
+    for (Running& one : moving_) {
+      one.left = std::max(one.left - (now_ - one.counted_at) * speed_of_message(one.vertex), 0.0);
+      one.counted_at = now_;
+    }
+    device.computed = !device.running.empty();
+    for (Running& one : moving_) {
+      ++one.version;
+      push_end(one);
     }
   }
 
@@ -154,6 +200,11 @@ class SharedRun {
     const double others = static_cast<double>(device.running.size()) - 1;
     const double by_each = 2 * durations_.beside(graph_.task_of[vertex]) - 1;
     return alone / (1 + others * std::max(by_each, 0.0));
+  }
+
+  // Whether such an edge of a send's start leads to an end of its message.
+  static bool from_start_to_end(EdgeKind kind) {
+    return kind == EdgeKind::Span || kind == EdgeKind::Message;
   }
 
   // One more or one less that communicates.
@@ -178,13 +229,22 @@ class SharedRun {
   }
 
   void end(const Event& event) {
-    if (!computes(event.vertex)) return over(event.vertex);
+    if (!computes(event.vertex)) return arrive(event);
     Device& device = device_of(event.vertex);
     const auto ended = std::ranges::find(device.running, event.vertex, &Running::vertex);
     if (ended == device.running.end() || ended->version != event.version) return;
     over(event.vertex);
     const auto erase = [&] { device.running.erase(ended); };
     shares_ ? change(device, erase) : erase();
+    crowd(device);
+  }
+
+  void arrive(const Event& event) {
+    if (!is_crowded(event.vertex)) return over(event.vertex);
+    const auto ended = std::ranges::find(moving_, event.vertex, &Running::vertex);
+    if (ended == moving_.end() || ended->version != event.version) return;
+    moving_.erase(ended);
+    over(event.vertex);
   }
 
   void over(Vertex vertex) {
@@ -194,6 +254,9 @@ class SharedRun {
     Device& device = device_of(vertex);
     if (communicates(vertex)) communicate(device, -1);
     for_each_edge(vertex, [&](Vertex to, EdgeKind kind) {
+      if (goes_ahead_ && is_send(task_of(vertex).kind) && from_start_to_end(kind)) {
+        sent_at_[to] = now_;
+      }
       const double there = now_ + durations_.lag(kind, vertex, to);
       TaskTimes::At& next = times_.at[to];
       if (there > next.begin || (there == next.begin && vertex < next.bound_by))
@@ -207,12 +270,17 @@ class SharedRun {
   const Durations& durations_;
   const Costs& costs_;
   bool transfers_occupy_;
-  bool shares_;  // ranks may have a device together
-  double slow_;  // the speed beside communication
+  bool shares_;      // ranks may have a device together
+  double slow_;      // the speed beside communication
+  double crowded_;   // by which a message takes longer for each end that computes
+  bool goes_ahead_;  // the first bytes of a message do not wait for its receive
   double now_ = 0;
   std::size_t ran_ = 0;
   TaskTimes times_;
   std::vector<Device> devices_;
+  std::vector<double>
+      sent_at_;  // by end of a message, if some of it goes ahead: when its send began
+  std::vector<Running> moving_;  // messages, if computation makes them slower
   Events events_;
 };
 

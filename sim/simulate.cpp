@@ -62,7 +62,7 @@ std::optional<TaskTimes> freely_if_it_finishes(const Subject& subject, const Dur
 }
 
 bool shares_devices(const Costs& costs) {
-  return costs.slowdown != 1 || !costs.devices.empty();
+  return costs.slowdown != 1 || costs.crowded != 1 || costs.ahead > 0 || !costs.devices.empty();
 }
 
 }  // namespace

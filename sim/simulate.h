@@ -4,8 +4,8 @@
 // events does not matter, and one pass along the graph's edges gives all times (run_freely). If a
 // device is shared, by ranks or by computation with communication, events are taken in the order of
 // time (run_shared): a device computes for all its ranks side by side, as `beside` says, and
-// computes slower by Costs::slowdown while it also communicates. A test holds the two against each
-// other.
+// computes slower by Costs::slowdown while it also communicates, and messages go slower by
+// Costs::crowded while devices at their ends compute. A test holds the two against each other.
 //
 // A graph that does not finish (execution.h) has no times. Ideal links occupy nobody and slow
 // nobody down. Tested by simulate_test.cpp; bench/simulate prints its speed.

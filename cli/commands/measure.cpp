@@ -83,6 +83,13 @@ std::string table_of(const MeasuredCosts& costs, const run::Engine& engine) {
     if (costs.transfer->bandwidth) {
       out += fmt::format(", {:.0f} bytes a microsecond", *costs.transfer->bandwidth);
     }
+    if (costs.transfer->crowded) {
+      out += fmt::format(", {:.2f} times as long for each end that computes",
+                         *costs.transfer->crowded);
+    }
+    if (costs.transfer->ahead) {
+      out += fmt::format(", {} bytes ahead of its receive", *costs.transfer->ahead);
+    }
     out += '\n';
   }
   return out;
@@ -182,9 +189,19 @@ int measure_in(Launched& launched, MeasureRequest& request, const ModelFile& fil
   }
   auto engine = engine_for(request.device, ordinal);
   if (!engine) launched.end_all_for(engine.error());
-  const auto cost = run::measure_transfer_between(**engine, launched.processes(), messages, bytes);
+  auto cost = run::measure_transfer_between(**engine, launched.processes(), messages, bytes);
   if (!cost) return fail(cost.error());
   engine->reset();
+  if (request.transport.kind == TransportKind::Nccl) {
+    auto beside = engine_for(request.device, ordinal);
+    if (!beside) launched.end_all_for(beside.error());
+    const auto failed = run::measure_beside_computation(
+        {**beside, file.model.modules.list.front(), options_for(request, **beside)},
+        launched.processes(), messages, *cost);
+    if (failed)
+      launched.end_all_for(
+          Error{.kind = ErrorKind::Environment, .message = failed->message, .help = failed->help});
+  }
   return launched.reports() ? measure_model(request, file, ordinal, *cost) : kAccepted;
 }
 

@@ -143,8 +143,9 @@ int report_failure(const run::RunFailure& failure, const RunRequest& request,
   return code;
 }
 
-// The makespan that the simulator gives the step with the costs that the model file states. Ranks
-// of one process send as they run, one message after the other.
+// The makespan that the simulator gives the step with the costs that the model file states.
+// Messages go as they do in a run: one after the other, and a receive behind what its rank computed
+// before.
 Result<double, std::string> predicted_makespan(const Input& input, const Model& model,
                                                const run::Division& division) {
   auto costs = costs_of(model);
@@ -158,7 +159,7 @@ Result<double, std::string> predicted_makespan(const Input& input, const Model& 
   for (std::int32_t rank = 0; rank < division.ranks; ++rank) {
     options.costs.devices.push_back(division.home(rank));
   }
-  if (division.processes() == 1) options.ideal_links = false;
+  options.ideal_links = false;
   auto simulation = simulation_of(input, options);
   if (!simulation) {
     options.ideal_links.reset();

@@ -209,6 +209,9 @@ struct TransferCost {
   std::optional<double> latency;      ///< microseconds
   std::optional<double> bandwidth;    ///< bytes a microsecond
   std::optional<std::int64_t> bytes;  ///< size of one activation or gradient between stages
+  /// A message takes this many times as long for each of its two ranks that computes meanwhile.
+  std::optional<double> crowded;
+  std::optional<std::int64_t> ahead;  ///< bytes of a message that move before its receive is there
 
   friend bool operator==(const TransferCost&, const TransferCost&) = default;
 };

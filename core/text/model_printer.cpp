@@ -151,6 +151,8 @@ std::string with_costs(std::string_view model, const MeasuredCosts& costs) {
     state(stated, "latency", costs.transfer->latency);
     state(stated, "bandwidth", costs.transfer->bandwidth);
     if (costs.transfer->bytes) stated["bytes"] = *costs.transfer->bytes;
+    state(stated, "crowded", costs.transfer->crowded);
+    if (costs.transfer->ahead) stated["ahead"] = *costs.transfer->ahead;
   }
   return json.dump(2) + "\n";
 }

@@ -175,6 +175,8 @@ TEST(Costs, WhatIsNoCostIsRefusedByName) {
   EXPECT_EQ(refusal("fuse=1.5"), "") << "a call may be slower than its parts";
   EXPECT_EQ(refusal("r0-r1:fuse=1"), "fuse is said of tasks, not of a link");
   EXPECT_EQ(refusal("slowdown=0.5"), "slowdown is at least 1");
+  EXPECT_EQ(refusal("crowded=0.5"), "crowded is at least 1");
+  EXPECT_EQ(refusal("r0:ahead=1"), "ahead is said of the whole step, without a scope");
   EXPECT_EQ(refusal("r0:overlap=0.8"), "overlap is said of the whole step, without a scope");
   EXPECT_EQ(refusal("r0:comm=1"), "comm is said of a link, as in r0-r1:comm=1, or of all");
   EXPECT_EQ(refusal("r0-r1:f=1"), "f is said of tasks, not of a link");

@@ -126,6 +126,39 @@ TEST(Simulate, ComputationIsSlowWhileItsDeviceCommunicates) {
   EXPECT_EQ(end_of(**s, 0, "F1.1"), 6 + 4 + 4);
 }
 
+TEST(Simulate, AMessageIsSlowerForEachEndThatComputes) {
+  // Rank 0 computes until 12: of the first message, which begins at 6, three quarters have moved
+  // by then. Beside the second one, from 13 on, rank 1 computes for 1.
+  const char* text =
+      "capo 1\nplacement loop\nranks 2\n"
+      "rank 0: F1.0 send-F1.0 F1.1 send-F1.1 recv-B1.0 B1.0 recv-B1.1 B1.1\n"
+      "rank 1: recv-F1.0 recv-F1.1 F1.0 F1.1 B1.0 send-B1.0 B1.1 send-B1.1\n";
+  const auto s =
+      simulate_text(text, over(Links::Rendezvous, costs("f=1,b=1,w=0,comm=4,crowded=2", "r0:f=6")));
+  EXPECT_EQ(end_of(**s, 0, "F1.1"), 12);
+  EXPECT_EQ(end_of(**s, 0, "send-F1.0"), 13);
+  EXPECT_EQ(end_of(**s, 1, "recv-F1.0"), 13);
+  EXPECT_EQ(end_of(**s, 1, "recv-F1.1"), 17.5);
+}
+
+TEST(Simulate, TheFirstBytesOfAMessageDoNotWaitForItsReceive) {
+  const auto end = [](const char* ahead) {
+    const char* text =
+        "capo 1\nplacement loop\nranks 2\n"
+        "rank 0: F1.0 send-F1.0 F1.1 send-F1.1 recv-B1.0 B1.0 recv-B1.1 B1.1\n"
+        "rank 1: recv-F1.0 F1.0 recv-F1.1 F1.1 B1.0 send-B1.0 B1.1 send-B1.1\n";
+    const auto s = simulate_text(
+        text, over(Links::Rendezvous, costs("f=1,b=1,w=0,bw=1,bytes=4",
+                                            (std::string("ahead=") + ahead).c_str(), "r1:f=9")));
+    EXPECT_EQ(end_of(**s, 1, "recv-F1.0"), 5);  // that receive waits for its send
+    EXPECT_EQ(end_of(**s, 0, "send-F1.1"), end_of(**s, 1, "recv-F1.1"));
+    return end_of(**s, 1, "recv-F1.1");
+  };
+  EXPECT_EQ(end("0"), 5 + 9 + 4);
+  EXPECT_EQ(end("3"), 5 + 9 + 1);
+  EXPECT_EQ(end("100"), 5 + 9);
+}
+
 TEST(Simulate, BothWaysOfSimulatingGiveTheSameTimes) {
   for (const Links links : {Links::Ideal, Links::Rendezvous, Links::Buffered}) {
     const auto s = simulated::simulate_named({.name = "zbv-1p", .ranks = 4, .microbatches = 9},

@@ -51,7 +51,8 @@ TEST(ModelCosts, AreReadBackAsTheyWereGiven) {
                     .autograd = 6,
                     .whole = 7}},
                   {"b", {.forward = 0.25, .backward = 0, .weight = 1e6}}},
-      .transfer = TransferCost{.latency = 2, .bandwidth = 1000, .bytes = 4096}};
+      .transfer = TransferCost{
+          .latency = 2, .bandwidth = 1000, .bytes = 4096, .crowded = 1.25, .ahead = 1024}};
   const auto model = read_model(with_costs(kModel, costs), {});
   ASSERT_TRUE(model.has_value());
   EXPECT_EQ(model->transfer, *costs.transfer);

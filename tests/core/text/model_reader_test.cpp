@@ -294,6 +294,9 @@ TEST(ModelReader, ReadsWhatATransferCosts) {
   EXPECT_EQ(read(R"({"transfer":{"latency":2.5,"bandwidth":0.000001,"bytes":7}})").transfer,
             (TransferCost{.latency = 2.5, .bandwidth = 1e-6, .bytes = 7}));
   EXPECT_EQ(read(R"({"transfer":{"bandwidth":1000000000000}})").transfer.bandwidth, 1e12);
+  EXPECT_EQ(read(R"({"transfer":{"crowded":1,"ahead":9007199254740991}})").transfer,
+            (TransferCost{.crowded = 1, .ahead = 9007199254740991}));
+  EXPECT_EQ(read(R"({"transfer":{"crowded":1000000}})").transfer.crowded, 1e6);
 }
 
 TEST(ModelReader, ReadsTheExample) {
