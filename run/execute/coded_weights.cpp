@@ -11,6 +11,8 @@
 
 #include "core/base/index.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 
 namespace capo::run {
@@ -39,10 +41,13 @@ QuantizeWeights call_for(const ParameterForm& form, Scaling scaling, void* const
           .along_out = memory.along_out};
 }
 
+// A router's product reads the weight itself, whatever the recipe.
+constexpr std::array kCodedRoles{Role::Qkv, Role::Projection, Role::First, Role::Second};
+
 // Calls visit(parameter) for the weights of a layer that have codes of their own.
 template <typename Visit>
 void for_each_coded(const LoadedStep& loaded, const StepLayer& layer, Visit visit) {
-  for (const Role role : {Role::First, Role::Second}) {
+  for (const Role role : kCodedRoles) {
     const std::uint32_t parameter = layer.parameter[as_index(role)];
     if (parameter == kNoParameter) continue;
     if (loaded.coded[parameter].along_in.codes != nullptr) visit(parameter);
@@ -96,7 +101,7 @@ std::vector<CodedWeight> coded_weights(Engine& engine, const StepLayers& layers,
     const StepLayer& layer = layers.layer_of(p);
     const std::optional<Scaling> scaling = layer.shape.scaling;
     if (!scaling || layer.quantizes_each_time ||
-        (form.role != Role::First && form.role != Role::Second))
+        std::find(kCodedRoles.begin(), kCodedRoles.end(), form.role) == kCodedRoles.end())
       continue;
     const std::int64_t in = form.columns;
     const std::int64_t out = form.elements / form.columns;

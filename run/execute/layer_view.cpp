@@ -61,7 +61,9 @@ LayerParameters LayerView::parameters(const StepLayer& layer) const {
           .projection = table(Role::Projection),
           .projection_bias = table(Role::ProjectionBias),
           .first_codes = codes(Role::First),
-          .second_codes = codes(Role::Second)};
+          .second_codes = codes(Role::Second),
+          .qkv_codes = codes(Role::Qkv),
+          .projection_codes = codes(Role::Projection)};
 }
 
 LayerTargets LayerView::targets(const StepLayer& layer, const Work& work) const {

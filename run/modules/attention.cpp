@@ -14,7 +14,7 @@
 // ends but by its length.
 
 #include "run/engine/engine.h"
-#include "run/modules/launches.h"
+#include "run/modules/heads.h"
 
 #include <span>
 
@@ -24,14 +24,9 @@ namespace attention {
 namespace {
 
 struct Kept {
-  std::byte* operand;
-  std::byte* qkv;
-  std::byte* y;
-  std::byte* dqkv;
-  std::byte* dy;
-  float* log_sums;
-  float* inner;
-  std::int64_t bytes;
+  std::byte* operand = nullptr;
+  HeadPlaces heads;
+  std::int64_t bytes = 0;
 };
 
 Kept kept_at(const LayerShape& shape, const LayerPlaces& places) {
@@ -40,28 +35,20 @@ Kept kept_at(const LayerShape& shape, const LayerPlaces& places) {
     return sections.take(matrix_bytes(shape, columns));
   };
   const std::int64_t scores = shape.tokens * shape.heads;
-  Kept keep{};
+  Kept keep;
   keep.operand = shape.copies_input ? matrix(shape.hidden) : places.input;
-  keep.qkv = matrix(first_columns(shape));
-  keep.y = matrix(second_columns(shape));
-  keep.dqkv = matrix(first_columns(shape));
-  keep.dy = matrix(second_columns(shape));
-  keep.log_sums = sections.numbers<float>(scores);
-  keep.inner = sections.numbers<float>(scores);
+  keep.heads.qkv = matrix(first_columns(shape));
+  keep.heads.y = matrix(second_columns(shape));
+  keep.heads.dqkv = matrix(first_columns(shape));
+  keep.heads.dy = matrix(second_columns(shape));
+  keep.heads.log_sums = sections.numbers<float>(scores);
+  keep.heads.inner = sections.numbers<float>(scores);
   keep.bytes = sections.taken();
   return keep;
 }
 
 std::int64_t kept_bytes(const LayerShape& shape) {
   return kept_at(shape, {}).bytes;
-}
-
-AttentionShape heads_of(const LayerShape& shape) {
-  return {.rows = shape.tokens,
-          .sequence = shape.sequence,
-          .heads = shape.heads,
-          .kv_heads = shape.kv_heads,
-          .head_dim = shape.head_dim};
 }
 
 GroupedProduct first(const LayerShape& shape, GroupedProduct::Kind kind, std::byte* x, std::byte* y,
@@ -80,14 +67,10 @@ void forward(const LayerShape& shape, const LayerPlaces& places, const LayerSide
   const Kept keep = kept_at(shape, places);
   const RowLaunches rows(shape, side, launch);
   if (shape.copies_input) copy(shape, keep.operand, places.input, shape.hidden, launch);
-  rows.product(first(shape, Forward, keep.operand, keep.qkv, parameters.first),
+  rows.product(first(shape, Forward, keep.operand, keep.heads.qkv, parameters.first),
                rows.with_bias(parameters.first_bias));
-  launch(Attention{.type = shape.type,
-                   .shape = heads_of(shape),
-                   .qkv = keep.qkv,
-                   .y = keep.y,
-                   .log_sums = keep.log_sums});
-  rows.product(second(shape, Forward, keep.y, places.output, parameters.second),
+  launch_attention(shape, keep.heads, launch);
+  rows.product(second(shape, Forward, keep.heads.y, places.output, parameters.second),
                rows.with_bias(parameters.second_bias));
 }
 
@@ -95,11 +78,12 @@ void weight_gradients(const LayerShape& shape, std::span<const WeightOperands> p
                       const Sink& launch) {
   using enum GroupedProduct::Kind;
   const auto of_second = [&](const WeightOperands& pass) {
-    return second(shape, WeightGradient, kept_at(shape, pass.places).y, pass.incoming, nullptr);
+    return second(shape, WeightGradient, kept_at(shape, pass.places).heads.y, pass.incoming,
+                  nullptr);
   };
   const auto of_first = [&](const WeightOperands& pass) {
     const Kept keep = kept_at(shape, pass.places);
-    return first(shape, WeightGradient, keep.operand, keep.dqkv, nullptr);
+    return first(shape, WeightGradient, keep.operand, keep.heads.dqkv, nullptr);
   };
   launch_weights_and_bias(shape, passes, &LayerTargets::second, &LayerTargets::second_bias,
                           of_second, launch);
@@ -107,36 +91,17 @@ void weight_gradients(const LayerShape& shape, std::span<const WeightOperands> p
                           launch);
 }
 
-// The gradient of the keys reads what that of the queries leaves in `inner`.
-void attention_gradients(const LayerShape& shape, const Kept& keep, const Sink& launch) {
-  launch(AttentionQueryGradient{.type = shape.type,
-                                .shape = heads_of(shape),
-                                .qkv = keep.qkv,
-                                .y = keep.y,
-                                .log_sums = keep.log_sums,
-                                .dy = keep.dy,
-                                .dqkv = keep.dqkv,
-                                .inner = keep.inner});
-  launch(AttentionKeyGradient{.type = shape.type,
-                              .shape = heads_of(shape),
-                              .qkv = keep.qkv,
-                              .log_sums = keep.log_sums,
-                              .inner = keep.inner,
-                              .dy = keep.dy,
-                              .dqkv = keep.dqkv});
-}
-
 void backward(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
               const LayerParameters& parameters, const LayerTargets& targets, const Sink& launch) {
   using enum GroupedProduct::Kind;
   const Kept keep = kept_at(shape, places);
   const RowLaunches rows(shape, side, launch);
-  rows.product(second(shape, InputGradient, keep.dy, places.grad_output, parameters.second));
-  attention_gradients(shape, keep, launch);
+  rows.product(second(shape, InputGradient, keep.heads.dy, places.grad_output, parameters.second));
+  launch_attention_gradients(shape, keep.heads, launch);
   const WeightOperands pass{places, side, targets, places.grad_output};
   weight_gradients(shape, {&pass, 1}, launch);
   if (!shape.needs_grad_input) return;
-  rows.product(first(shape, InputGradient, places.grad_input, keep.dqkv, parameters.first));
+  rows.product(first(shape, InputGradient, places.grad_input, keep.heads.dqkv, parameters.first));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #include "run/modules/coded.h"
 
-#include "run/modules/module.h"
+#include "run/modules/coded_bytes.h"
 
 namespace capo::run {
 
@@ -81,6 +81,10 @@ void for_each_depth(const RowLaunches& rows, Visit visit) {
 }  // namespace
 
 std::int64_t quantized_weight_bytes(const LayerShape& shape) {
+  if (has_two_halves(shape.kind)) {
+    return quantized_weight_bytes(attention_half(shape)) +
+           quantized_weight_bytes(second_half(shape));
+  }
   Sections sections(nullptr);
   static_cast<void>(take_weights(sections, shape));
   return sections.taken();
@@ -122,7 +126,10 @@ Codes take_along_rows(Sections& sections, const LayerShape& shape, std::int64_t 
   return take(sections, shape, columns, most_depth(shape));
 }
 
+// A transformer layer is given the gradient of its second half, and experts that of their rows.
 std::int64_t coded_gradient_bytes(const LayerShape& shape) {
+  if (has_two_halves(shape.kind)) return coded_gradient_bytes(second_half(shape));
+  if (has_router(shape)) return coded_gradient_bytes(experts_of(shape));
   Sections sections(nullptr);
   static_cast<void>(take_along_rows(sections, shape, output_columns(shape)));
   return sections.taken();

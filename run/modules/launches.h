@@ -207,12 +207,14 @@ struct Launches {
   BetweenHalves (*between_halves)(const LayerShape& shape, const LayerPlaces& places) = nullptr;
 };
 
-extern const Launches kOneProduct;    // one_product.cpp
-extern const Launches kRouted;        // routed.cpp
-extern const Launches kMlp;           // mlp.cpp
-extern const Launches kCodedProduct;  // coded_product.cpp
-extern const Launches kCodedMlp;      // coded_mlp.cpp
-extern const Launches kAttention;     // attention.cpp
-extern const Launches kTransformer;   // transformer.cpp
+extern const Launches kOneProduct;      // one_product.cpp
+extern const Launches kRouted;          // routed.cpp
+extern const Launches kMlp;             // mlp.cpp
+extern const Launches kAttention;       // attention.cpp
+extern const Launches kTransformer;     // transformer.cpp
+extern const Launches kCodedProduct;    // coded_product.cpp
+extern const Launches kCodedRouted;     // coded_routed.cpp
+extern const Launches kCodedMlp;        // coded_mlp.cpp
+extern const Launches kCodedAttention;  // coded_attention.cpp
 
 }  // namespace capo::run

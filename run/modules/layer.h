@@ -61,8 +61,7 @@ struct LayerShape {
 /// The scaling of the codes that engines make by the recipe of a module; nullopt if its products
 /// read the tensors themselves, or copies in their own type.
 [[nodiscard]] inline std::optional<Scaling> scaling_of(const Module& module) {
-  const bool has_codes = is_one_product(*module.kind) || is_mlp(*module.kind);
-  if (!has_codes || module.flags.high_precision_backward) return std::nullopt;
+  if (module.flags.high_precision_backward) return std::nullopt;
   if (recipe_of(module) == Recipe::Block) return Scaling::Block;
   if (recipe_of(module) == Recipe::Mxfp8) return Scaling::Mxfp8;
   return std::nullopt;
@@ -120,6 +119,17 @@ struct LayerShape {
 /// Rows of its products: tokens, or choices of a router.
 [[nodiscard]] constexpr std::int64_t product_rows(const LayerShape& shape) {
   return shape.tokens * (has_router(shape) ? shape.top_k : 1);
+}
+
+/// The experts behind a router as a layer of their own: as many rows as choices, in groups.
+[[nodiscard]] constexpr LayerShape experts_of(const LayerShape& shape) {
+  LayerShape experts = shape;
+  experts.kind = ModuleKind::GroupedMlp;
+  experts.needs_grad_input = true;
+  experts.tokens = product_rows(shape);
+  experts.grouped = true;
+  experts.split = false;
+  return experts;
 }
 
 /// A larger layer is refused, so that all sizes and their sums fit 64 bits with room to spare.
@@ -201,6 +211,8 @@ struct LayerParameters {
   void* const* projection_bias = nullptr;
   CodedWeight first_codes;
   CodedWeight second_codes;
+  CodedWeight qkv_codes;
+  CodedWeight projection_codes;
 };
 
 /// The target of the gradient of one parameter in one action.

@@ -12,11 +12,12 @@ namespace {
 
 const Launches& launches_of(const LayerShape& shape) {
   const ModuleKind kind = shape.kind;
-  if (shape.scaling) return is_mlp(kind) ? kCodedMlp : kCodedProduct;
+  const bool codes = shape.scaling.has_value();
   if (has_two_halves(kind)) return kTransformer;
-  if (is_attention(kind)) return kAttention;
-  if (has_router(kind)) return kRouted;
-  return is_mlp(kind) ? kMlp : kOneProduct;
+  if (is_attention(kind)) return codes ? kCodedAttention : kAttention;
+  if (has_router(kind)) return codes ? kCodedRouted : kRouted;
+  if (is_mlp(kind)) return codes ? kCodedMlp : kMlp;
+  return codes ? kCodedProduct : kOneProduct;
 }
 
 }  // namespace

@@ -4,10 +4,10 @@
 //   linear, grouped-linear, ...   y = x w^T               one_product.cpp
 //   layernorm-linear              y = norm(x) w^T         one_product.cpp
 //   layernorm-mlp, grouped-mlp    fc2(swiglu(fc1(x)))     mlp.cpp
-//   either by a recipe            the same of codes       coded_product.cpp, coded_mlp.cpp
 //   attention                     attend(x wqkv^T) w^T    attention.cpp
 //   moe-layer                     x + experts(norm(x))    routed.cpp
 //   transformer-layer             two of these in a row   transformer.cpp
+//   each by a recipe              the same of codes       coded_product.cpp and the like
 //
 // A kind of module is a row in core/model/module_kinds.h and the launches of one file here. A
 // backward that is not whole leaves W all that it needs in the buffers that the plan knows of: the
@@ -22,6 +22,7 @@
 //                 what attention makes of it, a logarithm of each row and head, room for the
 //                 gradients of both, and for a number of each row and head while B runs
 //   router:       as routed.cpp lists it
+//   of codes:     as the files of coded.h list it
 //   transformer:  the ends of its halves, and what each of these keeps (transformer.cpp)
 //
 // A split path launches a product for each group, by sizes on the host, which a graph would bake
@@ -29,6 +30,7 @@
 
 #pragma once
 
+#include "run/modules/coded_bytes.h"
 #include "run/modules/layer.h"
 
 namespace capo::run {
@@ -38,12 +40,6 @@ enum class Reach : std::uint8_t {
   Whole,      ///< weight gradients as well
   InputHalf,  ///< they are left to W
 };
-
-/// Bytes of the codes of the incoming gradient that B leaves to W, of a layer that has a scaling.
-[[nodiscard]] std::int64_t coded_gradient_bytes(const LayerShape& shape);
-
-/// Bytes of `quantized_weight`, of a layer that has a scaling.
-[[nodiscard]] std::int64_t quantized_weight_bytes(const LayerShape& shape);
 
 /// Bytes of `activations`.
 [[nodiscard]] std::int64_t kept_bytes(const LayerShape& shape);

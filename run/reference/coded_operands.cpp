@@ -91,14 +91,19 @@ Values coded_rows(Coding coding, const Values& x, std::int64_t columns) {
 }
 
 Values coded_columns(Coding coding, const Product& p, const Values& x, std::int64_t columns) {
+  std::vector<std::vector<std::int64_t>> rows_of(p.groups);
+  for (std::int64_t row = 0; row < std::ssize(p.group); ++row) {
+    rows_of[p.group[row]].push_back(row);
+  }
   Values coded = x;
-  const std::int64_t rows = std::ssize(p.group);
-  for (std::int64_t first = 0, end = 0; first < rows; first = end) {
-    end = first + 1;
-    while (end < rows && end - first < deep(coding) && p.group[end] == p.group[first]) ++end;
-    for (std::int64_t column = 0; column < columns; ++column) {
-      code_block(coding, end - first,
-                 [&](std::int64_t i) -> double& { return coded[(first + i) * columns + column]; });
+  for (const std::vector<std::int64_t>& rows : rows_of) {
+    for (std::int64_t first = 0; first < std::ssize(rows); first += deep(coding)) {
+      const std::int64_t count = std::min(deep(coding), std::ssize(rows) - first);
+      for (std::int64_t column = 0; column < columns; ++column) {
+        code_block(coding, count, [&](std::int64_t i) -> double& {
+          return coded[rows[first + i] * columns + column];
+        });
+      }
     }
   }
   return coded;

@@ -43,7 +43,7 @@ struct Product {
 //
 /// x (rows, columns), in blocks of columns.
 [[nodiscard]] Values coded_rows(Coding coding, const Values& x, std::int64_t columns);
-/// The rows of a product, in blocks of the rows of each group.
+/// The rows of a product, in blocks of the rows of each group, wherever these lie.
 [[nodiscard]] Values coded_columns(Coding coding, const Product& p, const Values& x,
                                    std::int64_t columns);
 /// w (groups, out, in), in blocks of what a forward sums over, and of what the gradient of an input

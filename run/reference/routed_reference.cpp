@@ -1,3 +1,6 @@
+// A router and its experts in float64. Under a recipe the experts' products are of codes, and the
+// router's are of the numbers themselves.
+
 #include "run/reference/layer_store.h"
 
 #include <algorithm>
@@ -101,7 +104,7 @@ LayerBackward routed_backward(const LayerForm& form, const LayerWeights& weights
   LayerBackward result;
   const Values dy = reference::repeated(grad_output, form.hidden, form.top_k);
   if (for_weights) {
-    result.grads.second = reference::weight_gradient(products.second, dy, saved.active);
+    result.grads.second = store.weight_gradient(products.second, dy, saved.active);
   }
   const Values grad_active =
       store.input_gradient(Place::GradActive, products.second, dy, weights.second);
@@ -118,15 +121,19 @@ LayerBackward routed_backward(const LayerForm& form, const LayerWeights& weights
             [&](const Values&) { return by_logits(swiglu.magnitudes).magnitudes; });
   if (for_weights) {
     const Values rows = reference::repeated(saved.normed, form.hidden, form.top_k);
-    result.grads.first = reference::weight_gradient(products.first, grad_middle, rows);
+    result.grads.first = store.weight_gradient(products.first, grad_middle, rows);
     result.grads.router = reference::weight_gradient(products.router, grad_logits, saved.normed);
   }
   if (wanted == Wanted::WeightGradients) return result;
 
   const Values grad_rows =
       store.input_gradient(Place::GradRows, products.first, grad_middle, weights.first);
-  const Values grad_routed =
-      store.input_gradient(Place::GradRouted, products.router, grad_logits, weights.router);
+  const Values grad_routed = store(
+      Place::GradRouted, reference::input_gradient(products.router, grad_logits, weights.router),
+      [&](const Values&) {
+        return reference::input_gradient(products.router, absolute(grad_logits),
+                                         absolute(weights.router));
+      });
   const auto of_both = [&](const Values& rows, const Values& routed) {
     return sum_of(reference::summed_up(rows, form.hidden, form.top_k), routed);
   };

@@ -63,6 +63,19 @@ TEST(CodedOperands, BlocksOfColumnsEndWithTheirGroup) {
             (Values{0x1p-8, 448, 1, 0x1p-9, 7}));
 }
 
+// Choices of a router lie token by token. Of 130 rows every other is of the first group.
+TEST(CodedOperands, BlocksOfColumnsFollowTheirGroupWhereverItsRowsLie) {
+  Product p{.group = {}, .rows = 130, .groups = 2, .in = 1, .out = 1};
+  Values x(130, 0x1p-11);
+  for (std::int64_t row = 0; row < 130; ++row) p.group.push_back(row % 2);
+  x[1] = 448;
+  Values coded = x;
+  for (std::int64_t row = 3; row < 64; row += 2) coded[row] = 0;
+  EXPECT_EQ(coded_columns(Coding::Mxfp8, p, x, 1), coded);
+  for (std::int64_t row = 3; row < 130; row += 2) coded[row] = 0;
+  EXPECT_EQ(coded_columns(Coding::Block, p, x, 1), coded);
+}
+
 // Beside 448 a number below 2^-10 has no code; in a block of its own it has.
 TEST(CodedOperands, WeightsShareAScaleInSquaresOrInLines) {
   Values w(129 * 129, 0x1p-11);

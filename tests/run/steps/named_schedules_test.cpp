@@ -4,7 +4,6 @@
 //
 // The tensors are drawn anew for each run, so that no two runs add the same numbers.
 
-#include "run/modules/layer.h"
 #include "tests/run/published.h"
 #include "tests/run/running.h"
 
@@ -58,11 +57,15 @@ std::vector<Variant> variants() {
     for (const Recipe recipe : {Recipe::Block, Recipe::Mxfp8}) {
       Module module = small(kind);
       module.recipe = recipe;
-      if (!scaling_of(module)) continue;
-      module.flags.bias = recipe == Recipe::Mxfp8;
+      module.flags.bias = recipe == Recipe::Mxfp8 && !has_router(kind);
       if (is_grouped(kind) && recipe == Recipe::Mxfp8) module.splits = Splits::Input;
       all.push_back({fmt::format("{} {}", name_of(kind), name_of(recipe)), std::move(module)});
     }
+  }
+  for (const Recipe recipe : {Recipe::Block, Recipe::Mxfp8}) {
+    Module module = small_with_experts();
+    module.recipe = recipe;
+    all.push_back({fmt::format("{} {}", module.name, name_of(recipe)), module});
   }
   return all;
 }

@@ -4,6 +4,7 @@
 
 #include "core/order/fuse_weights.h"
 #include "tests/run/labelled_engine.h"
+#include "tests/run/launched_words.h"
 #include "tests/run/published.h"
 #include "tests/run/running.h"
 
@@ -28,7 +29,8 @@ constexpr std::array kRecipes{Recipe::Block, Recipe::Mxfp8};
 constexpr std::array kCodedKinds{ModuleKind::Linear,          ModuleKind::LayerNormLinear,
                                  ModuleKind::LayerNormMlp,    ModuleKind::GroupedLinear,
                                  ModuleKind::GroupedLinearOp, ModuleKind::GroupedMlp,
-                                 ModuleKind::BasicLinearOp};
+                                 ModuleKind::BasicLinearOp,   ModuleKind::Attention,
+                                 ModuleKind::MoeLayer,        ModuleKind::TransformerLayer};
 
 Module coded(ModuleKind kind, Recipe recipe) {
   Module module = small(kind);
@@ -36,16 +38,25 @@ Module coded(ModuleKind kind, Recipe recipe) {
   return module;
 }
 
-// Rows of a group, columns and tokens all end in the middle of blocks of 128 and of 32.
+// Rows of a group, columns, heads and tokens all end in the middle of blocks of 128 and of 32.
+Module widened(Module module) {
+  ModuleShape& shape = module.shape;
+  shape.tokens = 300;
+  shape.hidden = 136;
+  // Layers of one product follow each other.
+  if (shape.ffn) shape.ffn = is_one_product(*module.kind) ? shape.hidden : 72;
+  if (shape.head_dim) shape.head_dim = 20;
+  if (shape.sequence) shape.sequence = 100;
+  return module;
+}
+
 Module wide(ModuleKind kind, Recipe recipe) {
-  Module module = coded(kind, recipe);
-  module.shape.tokens = 300;
-  module.shape.hidden = 136;
-  module.shape.ffn = 72;
-  if (kind != ModuleKind::LayerNormMlp && kind != ModuleKind::GroupedMlp) {
-    module.shape.ffn = module.shape.hidden;  // so that layers follow each other
-  }
-  if (is_grouped(kind)) module.shape.groups = 3;
+  return widened(coded(kind, recipe));
+}
+
+Module coded_experts(Recipe recipe) {
+  Module module = small_with_experts();
+  module.recipe = recipe;
   return module;
 }
 
@@ -91,7 +102,7 @@ TEST(RecipeRuns, EveryKindIsRightWhereBlocksEndAnywhere) {
         for (const DataType type : {DataType::Bf16, DataType::Fp16}) {
           Module module = wide(kind, recipe);
           module.dtype = type;
-          module.flags.bias = type == DataType::Fp16;
+          module.flags.bias = type == DataType::Fp16 && !has_router(kind);
           module.flags.fuse_wgrad_accumulation = type == DataType::Bf16;
           module.flags.grad_added_to_main_grad = type == DataType::Bf16;
           if (is_grouped(kind) && type == DataType::Fp16) module.splits = Splits::Input;
@@ -102,6 +113,25 @@ TEST(RecipeRuns, EveryKindIsRightWhereBlocksEndAnywhere) {
               every_layer(module));
           expect_coded_right(report_of(plan, {.replays = 2}));
         }
+      }
+    }
+  }
+}
+
+// A router and its experts behind attention, and the weights that all of them quantize.
+TEST(RecipeRuns, ALayerOfExpertsIsRightWhoeverQuantizesItsWeights) {
+  for (const char* name : {"1f1b", "zb-h1"}) {
+    for (const Recipe recipe : kRecipes) {
+      for (const bool cached : {false, true}) {
+        Module module = widened(coded_experts(recipe));
+        if (cached) module.weight_cache = WeightCache::Device;
+        SCOPED_TRACE(fmt::format("{}, {}, {}", name, name_of(recipe), cached));
+        const VerifiedPlan plan =
+            verified({.form = Form::OrderFile,
+                      .schedule = published({.name = name, .ranks = 2, .microbatches = 2}).value()},
+                     every_layer(module));
+        const Granularity graphs = cached ? Granularity::PerStep : Granularity::PerAction;
+        expect_coded_right(report_of(plan, {.graphs = graphs, .replays = 3}));
       }
     }
   }
@@ -150,6 +180,35 @@ TEST(RecipeRuns, WeightGradientsReadNeitherTheInputNorTheGradient) {
     }
   }
   EXPECT_EQ(products, 2u);
+}
+
+// 8 tokens choose 2 of 3 groups, so that experts have 16 rows.
+TEST(RecipeRuns, ARouterReadsNumbersAndItsExpertsReadCodes) {
+  using Words = std::vector<std::string>;
+  const auto word = [](const Call& call) -> std::string {
+    if (const auto* plain = std::get_if<GroupedProduct>(&call)) {
+      return fmt::format("{}({}x{})", kind_word(*plain), plain->out, plain->in);
+    }
+    if (const auto* scaled = std::get_if<ScaledProduct>(&call)) {
+      return fmt::format("coded {}x{} of {}", scaled->out, scaled->in, scaled->rows.count);
+    }
+    return "";
+  };
+  const auto launches = [&](const Module& module) {
+    return launched_words(verified(typed("[1, -1, -1.5]"), every_layer(module)), word,
+                          [](const RunReport& report) { expect_coded_right(report); });
+  };
+  const std::string second = "coded 16x16 of 16";
+  const std::string first = "coded 32x16 of 16";
+  EXPECT_EQ(launches(coded(ModuleKind::MoeLayer, Recipe::Block)),
+            (Words{"y(3x16) " + first + " " + second, second + " " + first + " dx(3x16)",
+                   second + " " + first + " dw(3x16)"}));
+  const std::string projection = "coded 16x16 of 8";
+  const std::string qkv = "coded 32x16 of 8";
+  EXPECT_EQ(launches(coded_experts(Recipe::Mxfp8)),
+            (Words{qkv + " " + projection + " y(3x16) " + first + " " + second,
+                   second + " " + first + " dx(3x16) " + projection + " " + qkv,
+                   second + " " + first + " dw(3x16) " + projection + " " + qkv}));
 }
 
 // --- weights that stay quantized -----------------------------------------------------------------
@@ -266,6 +325,31 @@ TEST(RecipeRuns, SwiGluWithoutItsProbabilitiesIsSeen) {
                                       if (call.made.by != RowsMade::By::SwiGlu) return;
                                       call.made.probabilities = nullptr;
                                     });
+}
+
+TEST(RecipeRuns, ExpertsWithoutTheProbabilitiesOfTheirRouterAreSeen) {
+  expect_coded_beyond<QuantizeRows>(ModuleKind::MoeLayer, Recipe::Mxfp8, "fc2 weight",
+                                    [](QuantizeRows& call) {
+                                      if (call.made.by != RowsMade::By::SwiGlu) return;
+                                      call.made.probabilities = nullptr;
+                                    });
+}
+
+// Blocks along rows begin with a group's first row, which only the router's choices tell.
+TEST(RecipeRuns, BlocksOfRowsThatSpanExpertsAreSeen) {
+  expect_coded_beyond<QuantizeRows>(ModuleKind::MoeLayer, Recipe::Block, "fc1 weight",
+                                    [](QuantizeRows& call) {
+                                      if (call.along_rows.codes == nullptr) return;
+                                      call.rows = {.count = call.rows.count};
+                                    });
+}
+
+TEST(RecipeRuns, AProjectionOfTheCodesOfItsOtherDirectionIsSeen) {
+  expect_coded_beyond<ScaledProduct>(ModuleKind::Attention, Recipe::Mxfp8, "qkv weight",
+                                     [](ScaledProduct& call) {
+                                       if (call.kind != GroupedProduct::Kind::InputGradient) return;
+                                       call.w.codes += call.out;
+                                     });
 }
 
 TEST(RecipeRuns, AGradientOfSwiGluOfOtherGatesIsSeen) {
