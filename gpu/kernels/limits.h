@@ -20,6 +20,7 @@ struct Limits {
   int multiprocessors = 0;
   int shared_bytes = 0;  ///< of a block
   int capability = 0;    ///< 9 of sm_90
+  int minor = 0;         ///< asked for with sm_100a alone, whose instructions sm_103 lacks
 };
 
 /// Asks the current device. It is an error if it does not say: a guess would take another kernel,

@@ -133,6 +133,11 @@ Result<Limits, CudaStatus> device_limits() {
   status = CAPO_CUDA_CHECK_NOEXCEPT(
       cudaDeviceGetAttribute(&limits.capability, cudaDevAttrComputeCapabilityMajor, device));
   if (!status.ok()) return status;
+#ifdef CAPO_SM100A
+  status = CAPO_CUDA_CHECK_NOEXCEPT(
+      cudaDeviceGetAttribute(&limits.minor, cudaDevAttrComputeCapabilityMinor, device));
+  if (!status.ok()) return status;
+#endif
   return limits;
 }
 

@@ -1,6 +1,7 @@
-// This file chooses the kernel that multiplies codes: that of scaled_hopper.cuh on a device of
-// sm_90 for blocks of 128 whose codes lie as 16-byte copies need it, else a plain one. Tested by
-// tests/gpu/codes_test.cpp.
+// This file chooses the kernel that multiplies codes: on a device of sm_90 that of
+// scaled_hopper.cuh for blocks of 128, or that of converted_hopper.cuh for blocks of 32, where
+// codes lie as 16-byte copies need it; on one of sm_100 that of scaled_blackwell.cuh for blocks of
+// 32, if machine code for sm_100a was built; else a plain one. Tested by tests/gpu/codes_test.cpp.
 
 #include "core/base/result.h"
 #include "gpu/kernels/converted_hopper.cuh"
@@ -8,6 +9,9 @@
 #include "gpu/kernels/limits.h"
 #include "gpu/kernels/product_plain.cuh"
 #include "gpu/kernels/scaled_hopper.cuh"
+#ifdef CAPO_SM100A
+#include "gpu/kernels/scaled_blackwell.cuh"
+#endif
 
 #include <algorithm>
 #include <cstdint>
@@ -65,11 +69,15 @@ __global__ void __launch_bounds__(kPlainThreads)
 
 const Kernel<ScaledProduct> kKernels[] = {
     // Plain ones, by the scaling and then the type of the result.
-    multiply_scaled_plainly<Scaling::Block, Bf16>, multiply_scaled_plainly<Scaling::Block, Fp16>,
-    multiply_scaled_plainly<Scaling::Block, float>, multiply_scaled_plainly<Scaling::Mxfp8, Bf16>,
-    multiply_scaled_plainly<Scaling::Mxfp8, Fp16>, multiply_scaled_plainly<Scaling::Mxfp8, float>,
+    multiply_scaled_plainly<Scaling::Block, Bf16>,
+    multiply_scaled_plainly<Scaling::Block, Fp16>,
+    multiply_scaled_plainly<Scaling::Block, float>,
+    multiply_scaled_plainly<Scaling::Mxfp8, Bf16>,
+    multiply_scaled_plainly<Scaling::Mxfp8, Fp16>,
+    multiply_scaled_plainly<Scaling::Mxfp8, float>,
     // On sm_90a, by the scaling: rows, and gradients of weights, by the type of the result.
-    multiply_scaled_on_hopper<Bf16, WideFor::Rows>, multiply_scaled_on_hopper<Fp16, WideFor::Rows>,
+    multiply_scaled_on_hopper<Bf16, WideFor::Rows>,
+    multiply_scaled_on_hopper<Fp16, WideFor::Rows>,
     multiply_scaled_on_hopper<float, WideFor::Rows>,
     multiply_scaled_on_hopper<Bf16, WideFor::ManyRows>,
     multiply_scaled_on_hopper<Fp16, WideFor::ManyRows>,
@@ -79,8 +87,18 @@ const Kernel<ScaledProduct> kKernels[] = {
     multiply_converted_on_hopper<float, WideFor::Converted>,
     multiply_converted_on_hopper<Bf16, WideFor::ConvertedSums>,
     multiply_converted_on_hopper<Fp16, WideFor::ConvertedSums>,
-    multiply_converted_on_hopper<float, WideFor::ConvertedSums>};
+    multiply_converted_on_hopper<float, WideFor::ConvertedSums>,
+#ifdef CAPO_SM100A
+    // On sm_100a, by the type of the result.
+    multiply_scaled_on_blackwell<Bf16>,
+    multiply_scaled_on_blackwell<Fp16>,
+    multiply_scaled_on_blackwell<float>,
+#endif
+};
 constexpr std::size_t kHopper = 2 * kTypes;
+#ifdef CAPO_SM100A
+constexpr std::size_t kBlackwell = kHopper + 4 * kTypes;
+#endif
 
 bool is_weight(const ScaledProduct& call) {
   return call.kind == ProductKind::WeightGradient;
@@ -107,6 +125,14 @@ Launch<ScaledProduct> launch_of(const ScaledProduct& call) {
   const auto type = static_cast<std::size_t>(call.type);
   if (type >= kTypes) return {};
   const run::GroupedProduct as = seen(call);
+#ifdef CAPO_SM100A
+  if (limits->capability == 10 && limits->minor == 0 && call.scaling == Scaling::Mxfp8) {
+    return {.kernel = kKernels[kBlackwell + type],
+            .blocks = std::clamp<std::int64_t>(most_tiles<kBlackwellSide, kBlackwellSide>(as), 1,
+                                               limits->multiprocessors),
+            .threads = kBlackwellThreads};
+  }
+#endif
   const bool on_hopper = kHasHopper && limits->capability == 9 && lies_well(call);
   if (!on_hopper) {
     return {.kernel = kKernels[static_cast<std::size_t>(call.scaling) * kTypes + type],

@@ -72,6 +72,9 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int ord
     case cudaDevAttrComputeCapabilityMajor:
       *value = kCapabilityMajor;
       return cudaSuccess;
+    case cudaDevAttrComputeCapabilityMinor:
+      *value = 0;
+      return cudaSuccess;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin:
       *value = kSharedBytes;
       return cudaSuccess;
