@@ -242,6 +242,8 @@ __device__ auto source_of(const QuantizeRows& call) {
                                 .dy = static_cast<const T*>(call.made.dy),
                                 .half = static_cast<int>(call.columns / 2),
                                 .probabilities = call.made.probabilities};
+  } else if constexpr (kBy == RowsMade::By::Gather) {
+    return GatheredRows<T>{.rows = {.x = x, .columns = call.columns}, .sources = call.made.sources};
   } else {
     return PlainRows<T>{.x = x, .columns = call.columns};
   }
@@ -396,7 +398,11 @@ const Kernel<QuantizeRows> kRows[][kTypes] = {
      quantize_rows<Scaling::Block, SwiGluGradient, float>},
     {quantize_rows<Scaling::Mxfp8, SwiGluGradient, Bf16>,
      quantize_rows<Scaling::Mxfp8, SwiGluGradient, Fp16>,
-     quantize_rows<Scaling::Mxfp8, SwiGluGradient, float>}};
+     quantize_rows<Scaling::Mxfp8, SwiGluGradient, float>},
+    {quantize_rows<Scaling::Block, Gather, Bf16>, quantize_rows<Scaling::Block, Gather, Fp16>,
+     quantize_rows<Scaling::Block, Gather, float>},
+    {quantize_rows<Scaling::Mxfp8, Gather, Bf16>, quantize_rows<Scaling::Mxfp8, Gather, Fp16>,
+     quantize_rows<Scaling::Mxfp8, Gather, float>}};
 const Kernel<QuantizeWeights> kWeights[][kTypes] = {
     {quantize_weights<Scaling::Block, Bf16>, quantize_weights<Scaling::Block, Fp16>,
      quantize_weights<Scaling::Block, float>},

@@ -1,5 +1,5 @@
 // A tile of 128 x 128 numbers in the registers of a block, and the tensors that it comes from: rows
-// as they lie, SwiGLU of them, or its gradient.
+// as they lie or as others name them, SwiGLU of them, or its gradient.
 //
 // Each of 256 threads has eight neighbours of eight rows, 16 apart: sixteen threads have a row.
 // Numbers beyond the rows and columns that are there are zeros. Where all rows lie on 16 bytes, all
@@ -110,6 +110,26 @@ struct PlainRows {
   [[nodiscard]] __device__ Raw load(std::int64_t row, int column, int there) const {
     const T* const from = x + row * columns + column;
     return kWell ? load_strip(from, there > 0) : load_some(from, there);
+  }
+  template <bool kWell>
+  [[nodiscard]] __device__ RowStrip<T> made(const Raw& raw, int) const {
+    return raw;
+  }
+};
+
+/// Rows that are named one by one.
+template <typename T>
+struct GatheredRows {
+  static constexpr int kAtOnce = kStrips;
+  using Raw = RowStrip<T>;
+
+  PlainRows<T> rows;
+  const std::int64_t* sources;
+
+  [[nodiscard]] __device__ bool lies_well() const { return rows.lies_well(); }
+  template <bool kWell>
+  [[nodiscard]] __device__ Raw load(std::int64_t row, int column, int there) const {
+    return rows.template load<kWell>(there > 0 ? sources[row] : 0, column, there);
   }
   template <bool kWell>
   [[nodiscard]] __device__ RowStrip<T> made(const Raw& raw, int) const {

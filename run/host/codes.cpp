@@ -120,7 +120,7 @@ void compute(const QuantizeRows& call) {
   with_element(call.type, [&](auto element) {
     using T = decltype(element);
     const bool is_made = call.made.by != RowsMade::By::Nobody;
-    std::vector<T> rows(is_made ? as_index(in_use(call.rows) * call.columns) : 0);
+    std::vector<T> rows(is_made ? as_index(call.rows.count * call.columns) : 0);
     for_each_part(call, rows.data(), [&](const auto& part) {
       if constexpr (std::is_same_v<decltype(part), const QuantizeRows&>) {
         compute<T>(part);

@@ -17,17 +17,6 @@ void copy_bytes(void* to, const void* from, std::int64_t bytes) {
   if (bytes > 0) std::memcpy(to, from, as_index(bytes));
 }
 
-void compute(const Gather& call) {
-  for (std::int64_t row = 0; row < call.rows; ++row) {
-    CAPO_ASSERT(call.index[row] >= 0, "every row is gathered from some row");
-    CAPO_ASSERT(call.from_rows == 0 || call.index[row] < call.from_rows,
-                "no row is gathered from behind the rows that there are");
-    copy_bytes(static_cast<std::byte*>(call.to) + row * call.row_bytes,
-               static_cast<const std::byte*>(call.from) + call.index[row] * call.row_bytes,
-               call.row_bytes);
-  }
-}
-
 template <typename To, typename From>
 void compute(const Add& call) {
   auto* to = static_cast<To*>(call.to);
@@ -69,6 +58,17 @@ void compute(const DrawInto& call) {
 }
 
 }  // namespace
+
+void compute(const Gather& call) {
+  for (std::int64_t row = 0; row < call.rows; ++row) {
+    CAPO_ASSERT(call.index[row] >= 0, "every row is gathered from some row");
+    CAPO_ASSERT(call.from_rows == 0 || call.index[row] < call.from_rows,
+                "no row is gathered from behind the rows that there are");
+    copy_bytes(static_cast<std::byte*>(call.to) + row * call.row_bytes,
+               static_cast<const std::byte*>(call.from) + call.index[row] * call.row_bytes,
+               call.row_bytes);
+  }
+}
 
 void execute(const Call& call) {
   std::visit([](const auto& kernel) { compute(kernel); }, call);

@@ -49,6 +49,9 @@ void compute(const BiasAdd& call);
 void compute(const BiasGradient& call);
 void compute(const ScaleGradient& call);
 
+// kernels.cpp
+void compute(const Gather& call);
+
 /// Calls visit with a zero of the type: `with_element(call.type, [&](auto zero) { ... });`
 template <typename Visit>
 void with_element(DataType type, Visit visit) {

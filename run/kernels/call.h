@@ -340,17 +340,20 @@ inline constexpr std::int64_t kGroupDepth = 128;
   return most * kGroupDepth;
 }
 
-/// Rows that are made as they are quantized, from x as SwiGlu or SwiGluGradient would, each number
-/// rounded to the type before anything else. It spares their tensor, and a pass over memory.
+/// Rows that are made as they are quantized, from x as SwiGlu, SwiGluGradient or Gather would, each
+/// number rounded to the type before anything else. It spares their tensor, and a pass over memory.
 struct RowsMade {
   enum class By : std::uint8_t {
     Nobody,          ///< x (rows, columns) is what is quantized
     SwiGlu,          ///< y (rows, columns) of x (rows, 2 * columns)
     SwiGluGradient,  ///< dx (rows, columns) of x (rows, columns) and dy (rows, columns / 2)
+    Gather,          ///< row i is row sources[i] of x (from_rows, columns)
   };
   By by = By::Nobody;
-  const float* probabilities = nullptr;  ///< one a row; null: 1
-  const void* dy = nullptr;              ///< of a SwiGluGradient
+  const float* probabilities = nullptr;   ///< one a row; null: 1
+  const void* dy = nullptr;               ///< of a SwiGluGradient
+  const std::int64_t* sources = nullptr;  ///< of a Gather, on the device: one a row
+  std::int64_t from_rows = 0;             ///< likewise: that a source may name
 };
 
 /// Rows (rows, columns) as codes, for products that sum over their columns and for those that sum
@@ -483,7 +486,7 @@ void for_each_part(GroupedProduct call, Visit visit) {
 }
 
 /// Visits the call that writes to `rows` what a QuantizeRows would make itself, and then the one
-/// that quantizes what lies there.
+/// that quantizes what lies there. Of a Gather every row that has memory has a source.
 template <typename Visit>
 void for_each_part(QuantizeRows call, void* rows, Visit visit) {
   const RowsMade made = call.made;
@@ -503,6 +506,14 @@ void for_each_part(QuantizeRows call, void* rows, Visit visit) {
                          .probabilities = made.probabilities,
                          .dy = made.dy,
                          .dx = rows});
+  }
+  if (made.by == RowsMade::By::Gather) {
+    visit(Gather{.rows = call.rows.count,
+                 .row_bytes = call.columns * (call.type == DataType::Fp32 ? 4 : 2),
+                 .index = made.sources,
+                 .from_rows = made.from_rows,
+                 .from = call.x,
+                 .to = rows});
   }
   if (made.by != RowsMade::By::Nobody) call.x = rows;
   call.made = {};

@@ -140,6 +140,12 @@ Codes coded_gradient(const LayerShape& shape, std::byte* at) {
   return take_along_rows(sections, shape, output_columns(shape));
 }
 
+CodedRows incoming_rows(const LayerSide& side, const std::byte* x) {
+  if (side.sources == nullptr) return {.x = x};
+  return {.x = x,
+          .made = {.by = RowsMade::By::Gather, .sources = side.sources, .from_rows = side.tokens}};
+}
+
 void CodedLaunches::quantize(const CodedRows& of, std::int64_t columns, const Codes& along_columns,
                              const Codes& along_rows) const {
   const std::int64_t width = of.made.by == RowsMade::By::SwiGlu ? 2 * columns : columns;
@@ -147,11 +153,13 @@ void CodedLaunches::quantize(const CodedRows& of, std::int64_t columns, const Co
     RowsMade made = of.made;
     if (made.probabilities != nullptr) made.probabilities += part.from;
     if (made.dy != nullptr) made.dy = row_of(made.dy, shape_, columns / 2, part);
+    const bool is_named = made.sources != nullptr;
+    if (is_named) made.sources += part.from;
     launch_(QuantizeRows{.scaling = *shape_.scaling,
                          .type = shape_.type,
                          .rows = part.rows,
                          .columns = columns,
-                         .x = row_of(of.x, shape_, width, part),
+                         .x = is_named ? of.x : row_of(of.x, shape_, width, part),
                          .made = made,
                          .along_columns = of_part(along_columns, shape_, columns, part),
                          .along_rows = of_depth(along_rows, shape_, columns, depth)});

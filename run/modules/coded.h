@@ -42,6 +42,9 @@ struct CodedRows {
   RowsMade made = {};
 };
 
+/// Those that come in: as they lie, or each of a token that a router named.
+[[nodiscard]] CodedRows incoming_rows(const LayerSide& side, const std::byte* x);
+
 /// The codes of a layer's weights; the second of a layer of one product are null.
 struct CodedWeights {
   CodedWeight first;

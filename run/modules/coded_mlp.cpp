@@ -77,8 +77,9 @@ void forward(const LayerShape& shape, const LayerPlaces& places, const LayerSide
   quantize_weights(shape, places, parameters, launch);
   const CodedWeights weights = weights_of(shape, places, parameters);
   if (has_norm(shape.kind)) launch_norm(shape, parameters, places.input, keep.rows, launch);
-  coded.quantize({.x = has_norm(shape.kind) ? keep.rows : places.input}, shape.hidden,
-                 keep.hidden_codes, keep.x);
+  coded.quantize(
+      has_norm(shape.kind) ? CodedRows{.x = keep.rows} : incoming_rows(side, places.input),
+      shape.hidden, keep.hidden_codes, keep.x);
   coded.forward(first_size(shape), keep.hidden_codes, weights.first, keep.middle,
                 coded.rows().with_bias(parameters.first_bias));
   coded.quantize(
@@ -134,7 +135,7 @@ void backward(const LayerShape& shape, const LayerPlaces& places, const LayerSid
   const CodedWeights weights = weights_of(shape, places, parameters);
   coded.rows().bias_gradient(targets.second_bias, places.grad_output, shape.hidden);
   const Codes dy = places.operands == nullptr ? keep.dy : coded_gradient(shape, places.operands);
-  coded.quantize({.x = places.grad_output}, shape.hidden, keep.hidden_codes, dy);
+  coded.quantize(incoming_rows(side, places.grad_output), shape.hidden, keep.hidden_codes, dy);
   coded.input_gradient(second_size(shape), keep.hidden_codes, weights.second, keep.rows);
   quantize_middle_gradient(shape, keep, side, targets.first_bias, coded, launch);
   launch_weight_gradients(shape, keep, dy, targets, coded);

@@ -7,10 +7,10 @@
 //
 // The kept memory has these sections, each aligned, behind those of the router (routing.h):
 //   experts   what a grouped-mlp of tokens * top_k rows keeps
-//   rows      (tokens * top_k, hidden) each: rows by group while F or B quantizes them, and what
-//   made      the experts make of them
+//   made      (tokens * top_k, hidden): what the experts make; in B the gradient of what they read
 //
-// W needs neither of the two: B leaves it codes of the incoming gradient by group.
+// No tensor holds rows by group: the calls that quantize them gather them. W gathers nothing at
+// all, since B leaves it codes of the incoming gradient by group.
 
 #include "run/modules/coded.h"
 #include "run/modules/routing.h"
@@ -25,7 +25,6 @@ namespace {
 struct Kept {
   RouterKept router;
   std::byte* experts = nullptr;
-  std::byte* rows = nullptr;
   std::byte* made = nullptr;
   std::int64_t bytes = 0;
 };
@@ -36,7 +35,6 @@ Kept kept_at(const LayerShape& shape, const LayerPlaces& places) {
   Kept keep;
   keep.router = take_router(sections, shape);
   keep.experts = sections.take(kCodedMlp.kept_bytes(experts));
-  keep.rows = sections.take(matrix_bytes(experts, shape.hidden));
   keep.made = sections.take(matrix_bytes(experts, shape.hidden));
   keep.bytes = sections.taken();
   return keep;
@@ -47,8 +45,8 @@ std::int64_t kept_bytes(const LayerShape& shape) {
 }
 
 LayerPlaces places_of_experts(const Kept& keep, const LayerPlaces& places) {
-  return {.input = keep.rows,
-          .grad_output = keep.rows,
+  return {.input = keep.router.normed,
+          .grad_output = places.grad_output,
           .output = keep.made,
           .grad_input = keep.made,
           .activations = keep.experts,
@@ -56,8 +54,10 @@ LayerPlaces places_of_experts(const Kept& keep, const LayerPlaces& places) {
           .quantized_weight = places.quantized_weight};
 }
 
-LayerSide inputs_of_experts(const RouterKept& keep) {
+LayerSide inputs_of_experts(const LayerShape& shape, const RouterKept& keep) {
   LayerSide side = side_of_experts(keep);
+  side.sources = keep.sources;
+  side.tokens = shape.tokens;
   side.probabilities = keep.sorted;
   side.grad_probabilities = keep.gradient;
   return side;
@@ -67,9 +67,8 @@ void forward(const LayerShape& shape, const LayerPlaces& places, const LayerSide
              const LayerParameters& parameters, const Sink& launch) {
   const Kept keep = kept_at(shape, places);
   decide(shape, places, keep.router, parameters, launch);
-  dispatch(shape, keep.router, keep.router.normed, keep.rows, launch);
   kCodedMlp.forward(experts_of(shape), places_of_experts(keep, places),
-                    inputs_of_experts(keep.router), parameters, launch);
+                    inputs_of_experts(shape, keep.router), parameters, launch);
   copy(shape, places.output, places.input, shape.hidden, launch);
   combine(shape, keep.router, keep.made, places.output, launch);
 }
@@ -84,7 +83,7 @@ void weight_gradients(const LayerShape& shape, std::span<const WeightOperands> p
   for (WeightOperands& pass : of_experts) {
     const Kept keep = kept_at(shape, pass.places);
     pass.places = places_of_experts(keep, pass.places);
-    pass.side = inputs_of_experts(keep.router);
+    pass.side = inputs_of_experts(shape, keep.router);
   }
   kCodedMlp.weight_gradients(experts_of(shape), of_experts, launch);
   router_weight_gradients(
@@ -94,9 +93,8 @@ void weight_gradients(const LayerShape& shape, std::span<const WeightOperands> p
 void backward(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
               const LayerParameters& parameters, const LayerTargets& targets, const Sink& launch) {
   const Kept keep = kept_at(shape, places);
-  dispatch(shape, keep.router, places.grad_output, keep.rows, launch);
   kCodedMlp.backward(experts_of(shape), places_of_experts(keep, places),
-                     inputs_of_experts(keep.router), parameters, targets, launch);
+                     inputs_of_experts(shape, keep.router), parameters, targets, launch);
   decide_backward(shape, keep.router, launch);
   const WeightOperands pass{places, side, targets};
   router_weight_gradients(

@@ -184,6 +184,10 @@ struct LayerSide {
   const float* scales = nullptr;
   float* grad_probabilities = nullptr;
   float* grad_scales = nullptr;
+  /// The token that each row of a router's experts is, in what comes in and in the incoming
+  /// gradient; null: these are rows by group already.
+  const std::int64_t* sources = nullptr;
+  std::int64_t tokens = 0;  ///< that a source may name
 };
 
 /// A weight as codes, of all groups, both ways; null if its layer has none, or if each microbatch

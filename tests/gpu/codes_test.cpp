@@ -222,6 +222,56 @@ TEST_F(CodesOnDevice, OfRowsThatAreSwiGluOfOthers) {
   }
 }
 
+// Rows that others name, of which there are fewer; every byte has to be the host's.
+void check_named_rows(const RowsShape& shape, Scaling scaling, DataType type) {
+  SCOPED_TRACE("columns " + std::to_string(shape.columns) + ", scaling " +
+               std::to_string(static_cast<int>(scaling)) + ", " + std::string(name_of(type)));
+  const std::int64_t from = shape.count / 3 + 1;
+  std::vector<std::int64_t> named;
+  for (std::int64_t row = 0; row < shape.count; ++row) named.push_back(row * 7 % from);
+  Twins twins;
+  const Slot x = twins.add(at_random(type, from * shape.columns, 1), shape.past);
+  const Slot sizes = twins.add_numbers(shape.sizes);
+  const Slot sources = twins.add_numbers(named);
+  const run::Rows all{
+      .count = shape.count, .groups = std::ssize(shape.sizes), .sizes = shape.sizes.data()};
+  const CodesSlot along_columns =
+      poisoned(twins, shape.count * shape.columns,
+               run::bytes_of_scales(scaling, shape.count, shape.columns));
+  const CodesSlot along_rows =
+      poisoned(twins, shape.columns * run::depth_of(all),
+               run::bytes_of_scales(scaling, shape.columns, run::depth_of(all)));
+  twins.expect_same(
+      [&](const Memory& m) {
+        return QuantizeRows{
+            .scaling = scaling,
+            .type = type,
+            .rows = {.count = all.count, .groups = all.groups, .sizes = m.as<std::int64_t>(sizes)},
+            .columns = shape.columns,
+            .x = m.at(x),
+            .made = {.by = run::RowsMade::By::Gather,
+                     .sources = m.as<std::int64_t>(sources),
+                     .from_rows = from},
+            .along_columns = along_columns.in(m),
+            .along_rows = along_rows.in(m)};
+      },
+      {});
+}
+
+TEST_F(CodesOnDevice, OfRowsThatOthersName) {
+  for (const DataType type : kTypes) {
+    for (const Scaling scaling : kScalings) {
+      for (const RowsShape& shape :
+           {RowsShape{.sizes = {130, 0, 1, 256, 53}, .count = 440, .columns = 150},
+            RowsShape{.sizes = {130, 0, 1, 256, 53}, .count = 440, .columns = 272},
+            RowsShape{.sizes = {5, 0, 9, 7}, .count = 21, .columns = 18, .past = 4},
+            RowsShape{.sizes = {700, 0, 100, 1200}, .count = 2000, .columns = 1024}}) {
+        check_named_rows(shape, scaling, type);
+      }
+    }
+  }
+}
+
 // Every block takes several tiles, and loads one while it still quantizes that before.
 TEST_F(CodesOnDevice, OfMoreTilesThanBlocks) {
   const RowsShape shape{.sizes = {700, 0, 1, 1200}, .count = 2000, .columns = 4096};

@@ -75,8 +75,11 @@ class TakenApart {
     rows(call.rows);
     numbers({static_cast<std::int64_t>(call.scaling), call.columns,
              static_cast<std::int64_t>(call.made.by)});
-    read(call.x,
-         matrix(call, call.made.by == RowsMade::By::SwiGlu ? 2 * call.columns : call.columns));
+    const bool is_named = call.made.by == RowsMade::By::Gather;
+    read(call.x, is_named ? call.made.from_rows * call.columns * bytes_of(call.type)
+                          : matrix(call, call.made.by == RowsMade::By::SwiGlu ? 2 * call.columns
+                                                                              : call.columns));
+    read(call.made.sources, call.rows.count * 8);
     read(call.made.probabilities, call.rows.count * 4);
     read(call.made.dy, matrix(call, call.columns / 2));
     of_codes(call.scaling, call.along_columns, call.rows.count, call.columns, 1, Touch::Write);

@@ -277,6 +277,34 @@ TEST_P(CodesOf, RowsThatAreMadeAreThoseThatCallsOfTheirOwnWrite) {
   }
 }
 
+// Every row is named by another one, some more than once.
+TEST_P(CodesOf, RowsThatAreNamedAreThoseThatAGatherWrites) {
+  const auto [scaling, type] = GetParam();
+  constexpr std::int64_t kFrom = 100;
+  constexpr std::int64_t kColumns = 150;
+  const Rows rows{.count = 440, .groups = std::ssize(kSizes), .sizes = kSizes.data()};
+  Tensor x = at_random(type, kFrom * kColumns, 1);
+  std::vector<std::int64_t> sources;
+  for (std::int64_t row = 0; row < rows.count; ++row) sources.push_back(row * 7 % kFrom);
+  Tensor gathered(type, Values(as_index(rows.count * kColumns), 0.0));
+  execute(Gather{.rows = rows.count,
+                 .row_bytes = kColumns * (type == DataType::Fp32 ? 4 : 2),
+                 .index = sources.data(),
+                 .from_rows = kFrom,
+                 .from = x.data(),
+                 .to = gathered.data()});
+  QuantizeRows call{
+      .scaling = scaling, .type = type, .rows = rows, .columns = kColumns, .x = gathered.data()};
+  const CodesBothWays should(call);
+  call.x = x.data();
+  call.made = {.by = RowsMade::By::Gather, .sources = sources.data(), .from_rows = kFrom};
+  const CodesBothWays is(call);
+  EXPECT_TRUE(are_same(is.along_columns, should.along_columns));
+  EXPECT_TRUE(are_same(is.along_rows, should.along_rows));
+  ++sources[0];
+  EXPECT_FALSE(are_same(CodesBothWays(call).along_columns, should.along_columns));
+}
+
 // All three products, of operands that end in the middle of blocks.
 TEST_P(CodesOf, ProductsAreThoseOfTheNumbersThatCodesStandFor) {
   const auto [scaling, type] = GetParam();

@@ -192,7 +192,9 @@ TEST(RecipeRuns, ARouterReadsNumbersAndItsExpertsReadCodes) {
     if (const auto* scaled = std::get_if<ScaledProduct>(&call)) {
       return fmt::format("coded {}x{} of {}", scaled->out, scaled->in, scaled->rows.count);
     }
-    return "";
+    if (std::holds_alternative<Gather>(call)) return "dispatch";
+    const auto* rows = std::get_if<QuantizeRows>(&call);
+    return rows != nullptr && rows->made.by == RowsMade::By::Gather ? "gather" : "";
   };
   const auto launches = [&](const Module& module) {
     return launched_words(verified(typed("[1, -1, -1.5]"), every_layer(module)), word,
@@ -200,14 +202,15 @@ TEST(RecipeRuns, ARouterReadsNumbersAndItsExpertsReadCodes) {
   };
   const std::string second = "coded 16x16 of 16";
   const std::string first = "coded 32x16 of 16";
-  EXPECT_EQ(launches(coded(ModuleKind::MoeLayer, Recipe::Block)),
-            (Words{"y(3x16) " + first + " " + second, second + " " + first + " dx(3x16)",
-                   second + " " + first + " dw(3x16)"}));
+  EXPECT_EQ(
+      launches(coded(ModuleKind::MoeLayer, Recipe::Block)),
+      (Words{"y(3x16) gather " + first + " " + second,
+             "gather " + second + " " + first + " dx(3x16)", second + " " + first + " dw(3x16)"}));
   const std::string projection = "coded 16x16 of 8";
   const std::string qkv = "coded 32x16 of 8";
   EXPECT_EQ(launches(coded_experts(Recipe::Mxfp8)),
-            (Words{qkv + " " + projection + " y(3x16) " + first + " " + second,
-                   second + " " + first + " dx(3x16) " + projection + " " + qkv,
+            (Words{qkv + " " + projection + " y(3x16) gather " + first + " " + second,
+                   "gather " + second + " " + first + " dx(3x16) " + projection + " " + qkv,
                    second + " " + first + " dw(3x16) " + projection + " " + qkv}));
 }
 
@@ -333,6 +336,14 @@ TEST(RecipeRuns, ExpertsWithoutTheProbabilitiesOfTheirRouterAreSeen) {
                                       if (call.made.by != RowsMade::By::SwiGlu) return;
                                       call.made.probabilities = nullptr;
                                     });
+}
+
+TEST(RecipeRuns, RowsOfAnotherTokenAreSeen) {
+  expect_coded_beyond<QuantizeRows>(
+      ModuleKind::MoeLayer, Recipe::Block, "fc1 weight", [](QuantizeRows& call) {
+        if (call.made.by != RowsMade::By::Gather) return;
+        call.x = static_cast<const std::byte*>(call.x) + call.columns * bytes_of(call.type);
+      });
 }
 
 // Blocks along rows begin with a group's first row, which only the router's choices tell.
