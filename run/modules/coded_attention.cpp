@@ -22,6 +22,7 @@
 
 namespace capo::run {
 
+namespace coded_attention {
 namespace {
 
 struct Kept {
@@ -123,10 +124,11 @@ void backward(const LayerShape& shape, const LayerPlaces& places, const LayerSid
 }
 
 }  // namespace
+}  // namespace coded_attention
 
-const Launches kCodedAttention{.kept_bytes = kept_bytes,
-                               .forward = forward,
-                               .backward = backward,
-                               .weight_gradients = weight_gradients};
+const Launches kCodedAttention{.kept_bytes = coded_attention::kept_bytes,
+                               .forward = coded_attention::forward,
+                               .backward = coded_attention::backward,
+                               .weight_gradients = coded_attention::weight_gradients};
 
 }  // namespace capo::run

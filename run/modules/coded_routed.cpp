@@ -20,6 +20,7 @@
 
 namespace capo::run {
 
+namespace coded_routed {
 namespace {
 
 struct Kept {
@@ -107,11 +108,12 @@ const std::int64_t* chosen_groups(const LayerShape& shape, const LayerPlaces& pl
 }
 
 }  // namespace
+}  // namespace coded_routed
 
-const Launches kCodedRouted{.kept_bytes = kept_bytes,
-                            .forward = forward,
-                            .backward = backward,
-                            .weight_gradients = weight_gradients,
-                            .chosen_groups = chosen_groups};
+const Launches kCodedRouted{.kept_bytes = coded_routed::kept_bytes,
+                            .forward = coded_routed::forward,
+                            .backward = coded_routed::backward,
+                            .weight_gradients = coded_routed::weight_gradients,
+                            .chosen_groups = coded_routed::chosen_groups};
 
 }  // namespace capo::run
