@@ -71,7 +71,7 @@ class RoundTrip {
   double takes(bool large) {
     return median_of_steps([&] { return step(large); });
   }
-  /// Of a large one while both sides compute: `once` launches some computation on stream 0.
+  /// A large one, timed while both sides compute: `once` launches some computation on stream 0.
   double takes_beside(const std::function<void()>& once) {
     const double alone = takes(true);
     once();  // the first is cold
@@ -83,7 +83,8 @@ class RoundTrip {
       return step(true);
     });
   }
-  /// Of a large one to the first process, from its receive on, which comes when it might be over.
+  /// A large one to the first process, timed from its receive on, which comes when it might be
+  /// over.
   double takes_when_late() {
     const double alone = takes(true);
     const auto fill = [&] {
@@ -139,7 +140,7 @@ class RoundTrip {
     transport_->end_step();
     return took;
   }
-  // Of a message among those that are sent or received.
+  // The message's place among those that are sent or received.
   [[nodiscard]] std::int64_t place_of(const Message& message) const {
     return message.number == 0 ? 0 : (message.number - 1) * bytes_;
   }

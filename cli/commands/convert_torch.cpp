@@ -8,7 +8,6 @@
 #include "core/base/nearest.h"
 #include "core/base/plural.h"
 #include "core/convert/for_torch.h"
-#include "core/convert/safe_deferral.h"
 #include "core/frameworks/torch/csv_printer.h"
 #include "core/rules/check.h"
 #include "core/rules/context.h"

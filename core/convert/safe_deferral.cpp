@@ -1,4 +1,4 @@
-#include "core/convert/safe_deferral.h"
+#include "core/convert/for_torch.h"
 
 #include <set>
 #include <span>

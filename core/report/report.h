@@ -66,7 +66,7 @@ struct Report {
   bool left_unasked = false;           ///< as CheckResult has it
   std::vector<Opinion> opinions;
   std::vector<std::string> notes;  ///< as Input has them
-  /// What suppress() took out of the findings; the verdict is then that of the others.
+  /// The findings that suppress() took out; the verdict is then that of the others.
   std::vector<Suppressed> suppressed;
 };
 

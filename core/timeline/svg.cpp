@@ -21,7 +21,8 @@ namespace capo {
 
 namespace {
 
-// What a task and the idle time before it usually take, so that large pictures are not moved about.
+// A task and the idle time before it usually take so many, so that large pictures are not moved
+// about.
 constexpr std::size_t kBytesOfTask = 512;
 
 constexpr std::string_view kBold = " font-weight=\"bold\"";

@@ -59,7 +59,7 @@ struct Axis {
 /// The bytes that fit into the width of a page.
 [[nodiscard]] std::size_t columns_of(const Axis& axis, const Measures& measures);
 
-/// What stands in the file before the pictures.
+/// The file begins with this, before the pictures.
 void write_page_head(const std::vector<const Picture*>& pictures, Page page, const Axis& axis,
                      double height, Markup& out);
 

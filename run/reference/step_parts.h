@@ -52,11 +52,11 @@ auto& of_role(Weights& weights, Role role) {
 /// Rows of a layer's microbatch that exist.
 [[nodiscard]] std::int64_t live_rows(const LayerShape& shape, const StepValues::Side& side);
 
-/// What each microbatch adds to a parameter's gradient, by parameter and microbatch: all of its
-/// elements, or the same ones of each microbatch.
+/// A parameter's gradient has this added by each microbatch; by parameter and microbatch. It is all
+/// of its elements, or the same ones of each microbatch.
 using Contributions = std::vector<std::vector<std::vector<double>>>;
 
-/// By parameter, of the elements that are contributed.
+/// The sums of the elements that are contributed, by parameter.
 struct GradientSums {
   std::vector<std::vector<double>> gradients;   ///< added as the step adds them
   std::vector<std::vector<double>> ascending;   ///< added microbatch by microbatch, unrounded

@@ -1,6 +1,6 @@
 // torch's deferral of receives on all stored tables, and the one that capo repairs.
 
-#include "core/convert/safe_deferral.h"
+#include "core/convert/for_torch.h"
 
 #include "core/frameworks/torch/csv_printer.h"
 #include "core/input/load.h"
