@@ -22,6 +22,7 @@
 #include "core/rules/verify.h"
 #include "run/execute/program.h"
 #include "run/execute/rank_range.h"
+#include "run/execute/sent_gradients.h"
 #include "run/execute/stepper.h"
 #include "run/execute/transport.h"
 #include "run/report.h"
@@ -44,6 +45,7 @@ namespace capo::run {
 [[nodiscard]] std::unique_ptr<Transport> transport_of(Engine& engine, const PlannedStep& step,
                                                       const StepLayers& layers,
                                                       const Program& program,
+                                                      const SentGradients& sent_gradients,
                                                       const RunOptions& options);
 
 /// The times of each step that was run, in microseconds; `begin` and `end` are those of the first

@@ -86,15 +86,9 @@ std::optional<std::string> refusal(const PlannedStep& step, const StepLayers& la
                                    const RunOptions& options) {
   if (auto why = refusal_of_spoilt_choices(step, layers)) return why;
   if (auto why = refusal_of_replicas(step, layers)) return why;
-  if (!reductions_due(step).empty()) {
-    if (options.processes != nullptr) {
-      return "gradients are reduced within one process, and ranks of the order reduce theirs: "
-             "leave --transport out";
-    }
-    if (options.float64 == Float64::Sampled) {
-      return "gradients that ranks reduce are compared with float64 as a whole or not at all: "
-             "leave it out (--float64 none) or compare all of a step (--float64 first)";
-    }
+  if (!reductions_due(step).empty() && options.float64 == Float64::Sampled) {
+    return "gradients that ranks reduce are compared with float64 as a whole or not at all: "
+           "leave it out (--float64 none) or compare all of a step (--float64 first)";
   }
   if (auto why = refusal_of_float64(step, layers, options)) return why;
   if (options.graphs == Granularity::PerStep && options.processes != nullptr &&

@@ -131,17 +131,31 @@ struct Setup {
   StepLayers layers;
   Program program;
   StepInputs inputs;
-  std::unique_ptr<Transport> eager_transport;  // null: that of replays
-  std::unique_ptr<Transport> transport;
-  std::vector<DrawnTensor> parameters;
-  LoadedStep loaded;
   Deposits eager_deposits;
   Deposits replayed_deposits;
   StepOutputs eager;
   StepOutputs replayed;
+  SentGradients sent_gradients;                // between processes
+  std::unique_ptr<Transport> eager_transport;  // null: that of replays
+  std::unique_ptr<Transport> transport;
+  std::vector<DrawnTensor> parameters;
+  LoadedStep loaded;
   Expected expected;
   std::unique_ptr<LateReads> late;  // null unless the plan is unchecked
 };
+
+// Before a transport is made, which is told of all messages.
+SentGradients gradients_sent(const Setup& setup, const RunOptions& options) {
+  const auto own = own_ranks(setup.step, options);
+  if (!own) return {};
+  return gradients_between({.program = setup.program,
+                            .layers = setup.layers,
+                            .table = setup.table(),
+                            .deposits = setup.replayed_deposits,
+                            .outputs = setup.replayed,
+                            .division = division_of(setup.step, options),
+                            .own = *own});
+}
 
 Setup::Setup(Engine& on, const PlannedStep& planned, const RunOptions& options, Admission admission,
              StepLayers of_step)
@@ -150,8 +164,15 @@ Setup::Setup(Engine& on, const PlannedStep& planned, const RunOptions& options, 
       layers(std::move(of_step)),
       program(program_of_run(step, admission, options)),
       inputs(inputs_of(engine, step, layers, program, options)),
+      eager_deposits(table(), step.replayed(), layers, gradients::Contract::Sound,
+                     Deposits::Execution::Eager),
+      replayed_deposits(table(), step.replayed(), layers, contract_of(step, options),
+                        Deposits::Execution::Replayed),
+      eager(engine, table(), layers, eager_deposits, attribution_of(admission)),
+      replayed(engine, table(), layers, replayed_deposits, attribution_of(admission)),
+      sent_gradients(gradients_sent(*this, options)),
       eager_transport(options.processes == nullptr ? nullptr : in_process(engine)),
-      transport(transport_of(engine, step, layers, program, options)),
+      transport(transport_of(engine, step, layers, program, sent_gradients, options)),
       parameters(drawn_parameters(step, layers, options.seed)),
       loaded{.engine = engine,
              .step = step,
@@ -165,13 +186,8 @@ Setup::Setup(Engine& on, const PlannedStep& planned, const RunOptions& options, 
              .registry = registry_of(layers),
              .hooks = options.hooks,
              .samples = te_samples(step),
-             .reductions = reductions_due(step)},
-      eager_deposits(table(), step.replayed(), layers, gradients::Contract::Sound,
-                     Deposits::Execution::Eager),
-      replayed_deposits(table(), step.replayed(), layers, contract_of(step, options),
-                        Deposits::Execution::Replayed),
-      eager(engine, table(), layers, eager_deposits, attribution_of(admission)),
-      replayed(engine, table(), layers, replayed_deposits, attribution_of(admission)),
+             .reductions = reductions_due(step),
+             .sent_gradients = sent_gradients},
       expected(engine, layers, table().microbatches()),
       late(admission == Admission::Unchecked ? std::make_unique<LateReads>(engine, table())
                                              : nullptr) {
@@ -182,6 +198,9 @@ Setup::Setup(Engine& on, const PlannedStep& planned, const RunOptions& options, 
     std::byte* const place = inputs.landing(transfer.cell, transfer.way);
     transport->expect(loaded.messages[i], place);
     if (eager_transport) eager_transport->expect(loaded.messages[i], place);
+  }
+  for (const auto& of_reduction : sent_gradients) {
+    for (const SentGradient& one : of_reduction) transport->expect(one.message, one.gradient);
   }
   transport->prepare();
 }

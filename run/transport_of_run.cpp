@@ -3,6 +3,8 @@
 #include "run/processes/own_rank.h"
 #include "run/refusal.h"
 
+#include <fmt/format.h>
+
 #include <map>
 #include <utility>
 #include <vector>
@@ -22,7 +24,8 @@ std::optional<RankRange> own_ranks(const PlannedStep& step, const RunOptions& op
 namespace {
 
 // Tells which work of the receiving rank a message is for.
-MessageWords words_for(const PlannedStep& step, const StepLayers& layers, const Program& program) {
+MessageWords words_for(const PlannedStep& step, const StepLayers& layers, const Program& program,
+                       const SentGradients& sent_gradients) {
   std::map<Message, std::string> words;
   const std::vector<Message> messages = messages_of(program, step.view().table(), layers);
   const Cells cells(step.view().table());
@@ -33,6 +36,12 @@ MessageWords words_for(const PlannedStep& step, const StepLayers& layers, const 
                       .microbatch = cell.microbatch,
                       .kind = transfer.way == Way::Forward ? Kind::Forward : Kind::Backward};
     words[messages[i]] = "which " + name_of(cell.rank, reader) + " reads";
+  }
+  for (std::size_t at = 0; at < sent_gradients.size(); ++at) {
+    for (const SentGradient& one : sent_gradients[at]) {
+      words[one.message] = fmt::format("which reduce{} of rank {} sums",
+                                       program.reductions[at].chunk, one.message.channel.receiver);
+    }
   }
   return [words = std::move(words)](const Message& message) { return words.at(message); };
 }
@@ -46,10 +55,40 @@ Processes::Duration patience_of(const PlannedStep& step, const StepLayers& layer
                              1e8);
 }
 
+// The stream on which each process takes part in each reduction.
+std::map<std::pair<std::uint32_t, std::int32_t>, StreamId> reducing_streams(
+    const Program& program, const Division& division) {
+  std::map<std::pair<std::uint32_t, std::int32_t>, StreamId> streams;
+  for (const Op& op : program.ops) {
+    for (std::uint32_t at = op.first_part; at < op.end_part; ++at) {
+      const OpPart& part = program.parts[at];
+      if (part.kind != OpPart::Kind::Reduce) continue;
+      streams[{part.to, division.home(part.rank)}] = op.stream;
+    }
+  }
+  return streams;
+}
+
+std::vector<Ends> ends_of(const Program& program, const SentGradients& sent_gradients,
+                          const Division& division) {
+  const auto streams = reducing_streams(program, division);
+  std::vector<Ends> all;
+  for (std::uint32_t at = 0; at < sent_gradients.size(); ++at) {
+    for (const SentGradient& one : sent_gradients[at]) {
+      const Channel& channel = one.message.channel;
+      all.push_back({.message = one.message,
+                     .sender = streams.at({at, division.home(channel.sender)}),
+                     .receiver = streams.at({at, division.home(channel.receiver)})});
+    }
+  }
+  return all;
+}
+
 // The messages between processes, with the streams of both their ends.
 std::vector<Ends> ends_between(const PlannedStep& step, const StepLayers& layers,
-                               const Program& program, const Division& division) {
-  std::vector<Ends> all;
+                               const Program& program, const SentGradients& sent_gradients,
+                               const Division& division) {
+  std::vector<Ends> all = ends_of(program, sent_gradients, division);
   const std::vector<Message> messages = messages_of(program, step.view().table(), layers);
   for (std::size_t i = 0; i < messages.size(); ++i) {
     const Transfer& transfer = program.transfers[i];
@@ -70,16 +109,17 @@ std::vector<Ends> ends_between(const PlannedStep& step, const StepLayers& layers
 
 std::unique_ptr<Transport> transport_of(Engine& engine, const PlannedStep& step,
                                         const StepLayers& layers, const Program& program,
+                                        const SentGradients& sent_gradients,
                                         const RunOptions& options) {
   if (options.processes == nullptr) return options.transport(engine);
   const Division division = division_of(step, options);
-  auto between =
-      options.between.make(engine, {.processes = *options.processes,
-                                    .division = division,
-                                    .mode = options.sends,
-                                    .patience = patience_of(step, layers, options),
-                                    .words = words_for(step, layers, program),
-                                    .ends = ends_between(step, layers, program, division)});
+  auto between = options.between.make(
+      engine, {.processes = *options.processes,
+               .division = division,
+               .mode = options.sends,
+               .patience = patience_of(step, layers, options),
+               .words = words_for(step, layers, program, sent_gradients),
+               .ends = ends_between(step, layers, program, sent_gradients, division)});
   if (division.per_process == 1) return between;
   return std::make_unique<PartlyInProcess>(engine, division, std::move(between));
 }

@@ -15,6 +15,7 @@
 #include "core/rules/verify.h"
 #include "run/engine/engine.h"
 #include "run/execute/program.h"
+#include "run/execute/sent_gradients.h"
 #include "run/execute/step_inputs.h"
 #include "run/execute/transport.h"
 #include "run/setup/parameters.h"
@@ -61,6 +62,7 @@ struct LoadedStep {
   Hooks hooks;
   TeSamples samples;                       ///< of replays; eager execution has none
   std::vector<Reduction> reductions = {};  ///< that eager execution ends with
+  SentGradients sent_gradients = {};       ///< of replays
 
   [[nodiscard]] const BufferTable& table() const { return step.view().table(); }
   [[nodiscard]] bool failed() const {

@@ -26,7 +26,8 @@ struct Node {
   std::vector<TaskId> begins;     // transfers that begin here
   std::vector<TaskId> transfers;  // transfers that end here
   std::vector<TaskId> exchanges;
-  Reduction reduction;  // that meets here; no ranks: none does
+  std::int32_t chunk = 0;                         // of the reduction that meets here
+  std::map<std::int32_t, std::uint32_t> members;  // its ranks with their streams; none: none does
 };
 
 // The buffer that each work reads of its neighbour on the same rank.
@@ -188,9 +189,8 @@ class Builder {
   // Enters a member of a collective at the point where all meet.
   void meet(const Task& member, Node& point) {
     if (member.kind != Kind::ReduceGradient) return;
-    point.reduction.chunk = step_of(*course_.lowered, member).chunk;
-    point.reduction.ranks.push_back(member.rank);
-    std::sort(point.reduction.ranks.begin(), point.reduction.ranks.end());
+    point.chunk = step_of(*course_.lowered, member).chunk;
+    point.members[member.rank] = member.stream;
   }
 
   [[nodiscard]] Transfer& transfer_of(const Task& task) {
@@ -231,14 +231,12 @@ class Builder {
   // left out.
   void order_reductions(const TaskGraph& graph) {
     for (NodeId point = 0; point < nodes_.size(); ++point) {
-      for (const std::int32_t rank : nodes_[point].reduction.ranks) {
-        order_behind(graph, point, rank);
-      }
+      for (const auto& [rank, stream] : nodes_[point].members) order_behind(graph, point, rank);
     }
   }
 
   void order_behind(const TaskGraph& graph, NodeId point, std::int32_t rank) {
-    const std::int32_t chunk = nodes_[point].reduction.chunk;
+    const std::int32_t chunk = nodes_[point].chunk;
     bool behind = false;
     for (TaskId id = graph.first_of[RankId(rank).index()];
          id < graph.first_of[RankId(rank).index() + 1]; ++id) {
@@ -296,7 +294,7 @@ class Builder {
       finish_transfer(op_of_[id], node.stream, course_.graph->tasks[task]);
     }
     for (const TaskId task : node.exchanges) exchange(node.rank, task);
-    if (!node.reduction.ranks.empty()) reduce(node);
+    if (!node.members.empty()) reduce(node);
     for (const Work& work : node.works) {
       if (!joins_call(first, work)) add_work(node.rank, work);
     }
@@ -310,7 +308,12 @@ class Builder {
                              .way = Way::Backward,
                              .rank = node.rank,
                              .to = static_cast<std::uint32_t>(program.reductions.size())});
-    program.reductions.push_back(node.reduction);
+    Reduction& reduction = program.reductions.emplace_back(Reduction{.chunk = node.chunk});
+    auto& streams = program.reduced_on.emplace_back();
+    for (const auto& [rank, stream] : node.members) {
+      reduction.ranks.push_back(rank);
+      streams.push_back(stream);
+    }
   }
 
   // Adds a weight gradient to the call before it, if that is of the same op and has room.

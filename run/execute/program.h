@@ -147,6 +147,7 @@ struct Program {
   std::vector<Transfer> transfers;
   std::vector<Exchange> exchanges;
   std::vector<Reduction> reductions;
+  std::vector<std::vector<std::uint32_t>> reduced_on;  ///< by reduction: the stream of each rank
 };
 
 /// The first is launched before the second: the writer and the reader of a race.

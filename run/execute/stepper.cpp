@@ -328,8 +328,9 @@ void Stepper::run_part(const OpPart& part, Mode mode, StreamId stream) {
     case OpPart::Kind::Return:
       return move_rows(part, stream);
     case OpPart::Kind::Reduce:
-      // Eager execution reduces when the step is over.
-      if (mode != Mode::Eager) reduce(program_.reductions[part.to], stream);
+      if (mode == Mode::Eager) return;  // it reduces when the step is over
+      bring_together(part.to, stream);
+      if (!broken()) reduce(program_.reductions[part.to], stream);
       return;
     case OpPart::Kind::Collect:
       if (late_ != nullptr) late_->look(part.from, memory_.at(part.from), Reader::Send, stream);
@@ -613,17 +614,23 @@ void Stepper::move_rows(const OpPart& part, StreamId stream) {
   if (takes_from_buffer(part)) drop(part.origin.id, stream);
 }
 
-// The tensor that a reduction finds is main_grad or, of a gradient that is not fused, .grad.
+// Each member of another process sends its gradients here, and those of this one go there.
+void Stepper::bring_together(std::uint32_t reduction, StreamId stream) {
+  if (loaded_.sent_gradients.empty()) return;
+  const std::vector<SentGradient>& all = loaded_.sent_gradients[reduction];
+  for (const SentGradient& one : all) {
+    if (!one.end || broken()) continue;
+    *one.end == End::Send ? loaded_.transport.send(stream, one.message, one.gradient)
+                          : loaded_.transport.receive(stream, one.message);
+  }
+  for (const SentGradient& one : all) {
+    if (one.end && !broken()) loaded_.transport.finish(stream, one.message, *one.end);
+  }
+}
+
 void Stepper::reduce(const Reduction& reduction, StreamId stream) {
   for (const auto& of_ranks : reduced_parameters(loaded_.layers, loaded_.table(), reduction)) {
-    std::vector<const GroupedTensor*> replicas;
-    for (const std::uint32_t parameter : of_ranks) {
-      const GradientMemory& memory = outputs_.gradients(parameter);
-      replicas.push_back(loaded_.layers.parameters()[parameter].fused   ? &memory.main_grad
-                         : deposits_.book(parameter).grad_is_returned() ? &memory.returned
-                                                                        : &memory.grad);
-    }
-    sum_up(loaded_.engine, stream, replicas);
+    sum_up(loaded_.engine, stream, gradients_to_sum(loaded_.layers, deposits_, outputs_, of_ranks));
   }
 }
 

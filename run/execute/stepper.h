@@ -184,6 +184,7 @@ class Stepper {
                             StreamId stream);
   [[nodiscard]] bool parameters_alive(const OpPart& part, const Work& work, std::int32_t layer);
   void move_rows(const OpPart& part, StreamId stream);
+  void bring_together(std::uint32_t reduction, StreamId stream);
   void reduce(const Reduction& reduction, StreamId stream);
 
   void launch(StreamId stream, const Call& call);

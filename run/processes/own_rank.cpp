@@ -1,10 +1,88 @@
 #include "run/processes/own_rank.h"
 
+#include <cstddef>
+#include <map>
 #include <utility>
+#include <vector>
 
 namespace capo::run {
 
+namespace {
+
+using Streams = std::map<std::int32_t, std::uint32_t>;
+
+// The streams that an op runs on, by process: one if it is no reduction, else that of the first
+// member of each process.
+Streams streams_of(const Program& program, const Op& op, const Division& division) {
+  Streams streams;
+  for (std::uint32_t at = op.first_part; at < op.end_part; ++at) {
+    const OpPart& part = program.parts[at];
+    if (part.kind != OpPart::Kind::Reduce) continue;
+    const auto& ranks = program.reductions[part.to].ranks;
+    for (std::size_t member = 0; member < ranks.size(); ++member) {
+      streams.try_emplace(division.home(ranks[member]), program.reduced_on[part.to][member]);
+    }
+  }
+  if (streams.empty()) streams[division.home(program.rank_of_stream[op.stream])] = op.stream;
+  return streams;
+}
+
+// Whoever waited for a reduction waits for that of each process, of which each has one.
+class ReductionsApart {
+ public:
+  ReductionsApart(Program program, const Division& division) : whole_(std::move(program)) {
+    apart_.rank_of_stream = whole_.rank_of_stream;
+    apart_.exchanges = whole_.exchanges;
+    apart_.reductions = whole_.reductions;
+    apart_.reduced_on = whole_.reduced_on;
+    for (std::uint32_t id = 0; id < whole_.ops.size(); ++id) {
+      const Op& op = whole_.ops[id];
+      auto& becomes = becomes_.emplace_back();
+      for (const auto& [home, stream] : streams_of(whole_, op, division)) {
+        becomes.push_back(static_cast<std::uint32_t>(apart_.ops.size()));
+        add(id, stream);
+      }
+    }
+    apart_.transfers = std::move(whole_.transfers);
+    for (Transfer& transfer : apart_.transfers) {
+      for (std::uint32_t& end : transfer.ends) end = end == kNoOp ? kNoOp : becomes_[end].front();
+    }
+  }
+
+  Program taken() { return std::move(apart_); }
+
+ private:
+  void add(std::uint32_t id, std::uint32_t stream) {
+    const Op& op = whole_.ops[id];
+    const auto first = static_cast<std::uint32_t>(apart_.parts.size());
+    apart_.parts.insert(apart_.parts.end(), whole_.parts.begin() + op.first_part,
+                        whole_.parts.begin() + op.end_part);
+    for (std::size_t at = first; at < apart_.parts.size(); ++at) {
+      OpPart& part = apart_.parts[at];
+      if (part.kind == OpPart::Kind::Reduce) part.rank = whole_.rank_of_stream[stream];
+    }
+    apart_.ops.push_back({.stream = stream,
+                          .first_part = first,
+                          .end_part = static_cast<std::uint32_t>(apart_.parts.size())});
+    auto& waits = apart_.waits.emplace_back();
+    for (const std::uint32_t before : whole_.waits[id]) {
+      for (const std::uint32_t became : becomes_[before]) {
+        if (apart_.ops[became].stream != stream) waits.push_back(became);
+      }
+    }
+  }
+
+  Program whole_;
+  Program apart_;
+  std::vector<std::vector<std::uint32_t>> becomes_;  // by op
+};
+
+}  // namespace
+
 Program with_ends_apart(Program program, const Division& division) {
+  if (!program.reductions.empty()) {
+    program = ReductionsApart(std::move(program), division).taken();
+  }
   for (OpPart& part : program.parts) {
     if (part.kind != OpPart::Kind::Deliver && part.kind != OpPart::Kind::Delivered) continue;
     const Channel& channel = program.transfers[part.to].channel;
@@ -18,6 +96,8 @@ OwnProgram program_of_ranks(const Program& whole, const RankRange& ranks) {
   OwnProgram own;
   own.program.rank_of_stream = whole.rank_of_stream;
   own.program.exchanges = whole.exchanges;
+  own.program.reductions = whole.reductions;
+  own.program.reduced_on = whole.reduced_on;
   std::vector<std::uint32_t> number(whole.ops.size(), kNoOp);
   for (std::uint32_t id = 0; id < whole.ops.size(); ++id) {
     Op op = whole.ops[id];

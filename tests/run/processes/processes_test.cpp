@@ -14,9 +14,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <functional>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace capo::run {
@@ -27,19 +25,6 @@ using namespace std::chrono_literals;
 constexpr const char* kTwo =
     "capo 1\nranks 2\nmicrobatches 3\nplacement chain\n"
     "rank 0: F1.0 F1.1 B1.0 F1.2 B1.1 B1.2\nrank 1: F1.0 B1.0 F1.1 B1.1 F1.2 B1.2\n";
-
-// Runs something in each of the threads that stand for processes.
-void in_each(Post& post, Processes::Duration timeout, const std::function<void(Processes&)>& work) {
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < post.size; ++rank) {
-    threads.emplace_back([&, rank] {
-      ThreadLibrary library(post, rank);
-      Processes processes(library, timeout);
-      work(processes);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-}
 
 TEST(GatheredTexts, AreByRankAtRankZero) {
   Post post(3);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "run/mpi/message_library.h"
+#include "run/processes/processes.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -16,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -139,5 +141,19 @@ class ThreadLibrary final : public MessageLibrary {
   int communicators_ = 0;
   std::vector<std::shared_ptr<Post::Letter>> requests_;
 };
+
+/// Runs something in each of the threads that stand for processes.
+inline void in_each(Post& post, Processes::Duration timeout,
+                    const std::function<void(Processes&)>& work) {
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < post.size; ++rank) {
+    threads.emplace_back([&, rank] {
+      ThreadLibrary library(post, rank);
+      Processes processes(library, timeout);
+      work(processes);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
 
 }  // namespace capo::run
