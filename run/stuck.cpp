@@ -115,10 +115,14 @@ std::string walked_over(Processes& processes, const WalkMessages& messages, cons
                     .map = wiring.map(),
                     .execution = wiring.execution(),
                     .environment = wiring.environment(),
-                    .faults = wiring.transfers().faults};
-  if (!can_be_walked(of)) {
-    return "  it was not walked over processes: transfers without a partner, collectives of "
-           "several ranks and channels that hold so many bytes are not\n";
+                    .faults = wiring.transfers().faults,
+                    .groups = wiring.groups()};
+  // Collectives are told apart by their tags, and NCCL has none.
+  if (!can_be_walked(of, messages.make ? Meetings::AreNot : Meetings::AreWalked)) {
+    return fmt::format(
+        "  it was not walked over processes: transfers without a partner{} and channels that hold "
+        "so many bytes are not\n",
+        messages.make ? ", collectives of several ranks" : "");
   }
   const WalkedRanks walked = walked_with(processes, messages, of);
   const std::string differs = difference(of, walked);

@@ -104,13 +104,19 @@ MessageLibrary::Mode mode_of(const Environment& environment) {
   return environment.buffered() ? MessageLibrary::Mode::Buffered : MessageLibrary::Mode::Rendezvous;
 }
 
-bool can_be_walked(const Walkable& of) {
+bool can_be_walked(const Walkable& of, Meetings meetings) {
   using enum TransferFault::Kind;
   const bool shifts =
       std::any_of(of.faults.begin(), of.faults.end(), [](const TransferFault& fault) {
-        return fault.kind != Mismatch && fault.kind != SendTooEarly && fault.kind != ReceiveTooLate;
+        return fault.kind != Mismatch && fault.kind != SendTooEarly &&
+               fault.kind != ReceiveTooLate && fault.kind != CollectiveOrder;
       });
   if (shifts || of.environment.channel_bytes) return false;
+  if (meetings == Meetings::AreWalked) return true;
+  if (std::any_of(of.faults.begin(), of.faults.end(),
+                  [](const TransferFault& fault) { return fault.kind == CollectiveOrder; })) {
+    return false;
+  }
   for (Vertex vertex = 0; vertex < of.graph.task_of.size(); ++vertex) {
     if (of.graph.is_meeting(vertex)) return false;
   }
@@ -120,8 +126,9 @@ bool can_be_walked(const Walkable& of) {
 WalkedRanks walk_all(Processes& processes, const Walkable& of) {
   const Issued issued{.layout = of.environment.layout(),
                       .mode = mode_of(of.environment),
-                      .first = processes.library().add_communicators(kCommunicatorsBetween)};
-  Walk walk(of.graph, of.lowered, of.map, processes.rank(), processes.library(), issued);
+                      .first = processes.library().add_communicators(
+                          kCommunicatorsBetween + static_cast<int>(of.groups.size()))};
+  Walk walk(of, processes.rank(), processes.library(), issued);
   bool met =
       walk_until(walk, predicted(of, processes.rank()), processes.timeout()) && processes.meet();
   for (int meeting = 0; meeting < 2 && met; ++meeting) met = try_further(walk, processes);
@@ -157,7 +164,7 @@ WalkedRanks observe(Processes& processes, MessageLibrary& messages, const Walkab
                       .mode = mode_of(of.environment),
                       .first = messages.add_communicators(kCommunicatorsBetween)};
   messages.have_room(transfers_of(of, processes.rank()));
-  Walk walk(of.graph, of.lowered, of.map, processes.rank(), messages, issued);
+  Walk walk(of, processes.rank(), messages, issued);
   bool met = processes.meet();  // a process that began late would look as if it hung
   go_on_until(walk, predicted(of, processes.rank()), patience.on_the_way);
   met = met && processes.meet(patience.on_the_way);

@@ -10,18 +10,21 @@
 // communicators that nothing uses again. Tested by tests/testing/truth/across_test.sh and
 // tests/cli/mpi_test.cpp.
 //
-// The transfers of a task graph as one rank issues them over a message library, with no tensors:
-// what an order does that nobody has verified.
+// The transfers and collectives of a task graph as one rank issues them over a message library,
+// with no tensors: what an order does that nobody has verified.
 //
-//   Walk walk(graph, lowered, map, rank, library, issued);
+//   Walk walk(of, rank, library, issued);
 //   while (walk.go_on()) ...           until nothing of this rank can go on
 //   walk.ran(), walk.came()            how far it came, and which send each receive was paired with
 //
 // A vertex runs when all that it waits for on its own rank is over; what it waits for on others is
 // the library's to say, which is asked and never waited for. So each stream of the rank goes on by
 // itself, and what is stuck in the end is stuck whatever the order of launches. A message holds the
-// number of its send's task and nothing else, which shows how messages pair. Collectives over ranks
-// are not walked. Tested by tests/testing/truth/across_test.sh.
+// number of its send's task and nothing else, which shows how messages pair. A collective of
+// several ranks is a message from each member to each other one, on a communicator of the group and
+// with the collective's tag, so that it is over where all members have begun the same. Libraries
+// without tags are not asked to walk collectives. Tested by tests/testing/truth/across_test.sh and
+// tests/cli/mpi_reductions_test.cpp.
 
 #pragma once
 
@@ -30,6 +33,7 @@
 #include "core/graph/stage_map.h"
 #include "core/graph/task_graph.h"
 #include "core/model/environment.h"
+#include "core/model/model.h"
 #include "run/mpi/message_library.h"
 #include "run/processes/processes.h"
 
@@ -40,6 +44,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -55,15 +60,27 @@ struct Came {
 struct Issued {
   Communicators layout = Communicators::PerRank;
   MessageLibrary::Mode mode = MessageLibrary::Mode::Rendezvous;
-  int first = 0;  ///< the library's number of the first of kCommunicatorsBetween communicators
+  /// The library's number of the first of kCommunicatorsBetween communicators, behind which each
+  /// group has one.
+  int first = 0;
 };
 inline constexpr int kCommunicatorsBetween = 4;
+
+/// These describe the order that is walked, and outlive the walk.
+struct Walkable {
+  const TaskGraph& graph;
+  const Lowered& lowered;  ///< that the graph was made of
+  const StageMap& map;
+  const Execution& execution;
+  const Environment& environment;
+  const std::vector<TransferFault>& faults;  ///< that were found when the graph was made
+  std::span<const CollectiveGroup> groups = {};
+};
 
 class Walk {
  public:
   /// All arguments but the last outlive the walk.
-  Walk(const TaskGraph& graph, const Lowered& lowered, const StageMap& map, std::int32_t rank,
-       MessageLibrary& library, const Issued& issued);
+  Walk(const Walkable& of, std::int32_t rank, MessageLibrary& library, const Issued& issued);
 
   /// Runs all that can run now; returns whether anything did.
   bool go_on();
@@ -85,32 +102,29 @@ class Walk {
 
   [[nodiscard]] bool own(Vertex vertex) const;
   void begin(Vertex vertex);
-  [[nodiscard]] bool can_begin(Vertex vertex) const;
+  void begin_transfer(TaskId id);
+  void begin_collective(TaskId id, const CollectiveGroup& group, int communicator);
+  [[nodiscard]] const CollectiveGroup* group_of_task(TaskId id) const;
+  [[nodiscard]] int tag_of(TaskId id) const;
+  [[nodiscard]] bool can_begin(Vertex vertex);
+  [[nodiscard]] bool arrived(Vertex start);
   [[nodiscard]] bool over(Vertex vertex);
   void run(Vertex vertex);
 
   const TaskGraph& graph_;
   const Lowered& lowered_;
   const StageMap& map_;
+  std::span<const CollectiveGroup> groups_;
   std::int32_t rank_;
   MessageLibrary& library_;
   Issued issued_;
   std::vector<std::uint32_t> waits_for_;  // by vertex: vertices of this rank that have not run
   std::vector<Vertex> ready_;             // all that they wait for on this rank is over
   std::deque<Begun> begun_;               // messages lie here until they are over
+  std::set<Vertex> tried_;                // starts of collectives that should never be over
   std::size_t count_ = 0;                 // vertices of this rank
   std::vector<Vertex> ran_;
   std::vector<Came> came_;
-};
-
-/// These describe the order that is walked, and outlive the walk.
-struct Walkable {
-  const TaskGraph& graph;
-  const Lowered& lowered;  ///< that the graph was made of
-  const StageMap& map;
-  const Execution& execution;
-  const Environment& environment;
-  const std::vector<TransferFault>& faults;  ///< that were found when the graph was made
 };
 
 struct WalkedRanks {
@@ -122,10 +136,13 @@ struct WalkedRanks {
 /// How sends of the environment are made.
 [[nodiscard]] MessageLibrary::Mode mode_of(const Environment& environment);
 
-/// Whether it can be walked: no collectives meet in it, no channel is full after so many bytes, and
-/// every transfer has a partner. The task graph leaves out one that has none, which a library would
-/// match with the next that comes.
-[[nodiscard]] bool can_be_walked(const Walkable& of);
+/// Whether collectives of several ranks are walked.
+enum class Meetings : std::uint8_t { AreWalked, AreNot };
+
+/// Whether it can be walked: no channel is full after so many bytes, and every transfer has a
+/// partner. The task graph leaves out one that has none, which a library would match with the next
+/// that comes.
+[[nodiscard]] bool can_be_walked(const Walkable& of, Meetings meetings);
 
 /// Precondition: there are at least as many processes as ranks.
 [[nodiscard]] WalkedRanks walk_all(Processes& processes, const Walkable& of);

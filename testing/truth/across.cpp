@@ -50,7 +50,8 @@ run::Walkable walkable(const Wiring& wiring) {
           .map = wiring.map(),
           .execution = wiring.execution(),
           .environment = wiring.environment(),
-          .faults = wiring.transfers().faults};
+          .faults = wiring.transfers().faults,
+          .groups = wiring.groups()};
 }
 
 // Runs an accepted order with tensors; says what was wrong, or nothing.
@@ -90,7 +91,7 @@ class Across {
     // Large messages of NCCL wait.
     if (devices_ != nullptr) drawn.environment.transfers = TransferMode::Rendezvous;
     const Wiring wiring(drawn.schedule, drawn.environment, {}, *drawn.schedule.microbatches, false);
-    if (!run::can_be_walked(walkable(wiring))) {
+    if (!run::can_be_walked(walkable(wiring), meetings())) {
       ++tally.left_out;
       return;
     }
@@ -122,6 +123,10 @@ class Across {
   // Says which part of the order begins.
   void tell(std::string_view part) {
     if (devices_ != nullptr) devices_->at(fmt::format("{}, which is {}", name_, part));
+  }
+
+  [[nodiscard]] run::Meetings meetings() const {
+    return devices_ == nullptr ? run::Meetings::AreWalked : run::Meetings::AreNot;
   }
 
   [[nodiscard]] run::WalkedRanks walk(const run::Walkable& of) {

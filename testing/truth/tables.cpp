@@ -102,7 +102,8 @@ class Tables {
                            .execution = wiring.execution(),
                            .environment = wiring.environment(),
                            .faults = wiring.transfers().faults};
-    if (!run::can_be_walked(of)) return unreadable(table.name + " cannot be walked");
+    if (!run::can_be_walked(of, run::Meetings::AreNot))
+      return unreadable(table.name + " cannot be walked");
     const run::WalkedRanks walked =
         run_.patience ? run::observe(run_.processes, messages, of,
                                      {.on_the_way = *run_.patience, .at_its_end = *run_.patience})
