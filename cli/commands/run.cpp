@@ -246,7 +246,7 @@ int refuse_processes(const RunRequest& request, const run::Division& division,
 }
 
 run::Division division_of(const RunRequest& request, const Input& input) {
-  const auto ranks = static_cast<std::int32_t>(input.schedule.ranks.size());
+  const auto ranks = static_cast<std::int32_t>(std::ssize(input.schedule.ranks)) * request.replicas;
   const bool apart = request.transport.kind != TransportKind::InProcess;
   return {.ranks = ranks, .per_process = apart ? request.transport.ranks_per_device : ranks};
 }
@@ -261,15 +261,17 @@ Result<std::unique_ptr<run::Engine>> engine_of(const RunRequest& request) {
   return engine;
 }
 
+void refuse_many_replicas(const RunRequest& request, const Input& input) {
+  const std::uint64_t ranks =
+      input.schedule.ranks.size() * static_cast<std::uint64_t>(request.replicas);
+  if (request.replicas == 1 || ranks <= request.input.limits.ranks) return;
+  throw CLI::ValidationError("--replicas",
+                             fmt::format("makes {} ranks, and the limit is {} (--max-ranks)", ranks,
+                                         request.input.limits.ranks));
+}
+
 // Makes the order that was judged into as many copies as are to be run.
 void replicate(const RunRequest& request, JudgedInput& judged) {
-  const std::uint64_t ranks =
-      judged.input.schedule.ranks.size() * static_cast<std::uint64_t>(request.replicas);
-  if (ranks > request.input.limits.ranks) {
-    throw CLI::ValidationError(
-        "--replicas", fmt::format("makes {} ranks, and the limit is {} (--max-ranks)", ranks,
-                                  request.input.limits.ranks));
-  }
   auto replicas = run::replicas_of(judged.input, judged.check_options(), request.replicas);
   if (!replicas) throw CLI::ValidationError("--replicas", replicas.error());
   judged.input = std::move(replicas->input);
@@ -299,6 +301,7 @@ int run_replicas(const RunRequest& request, JudgedInput& judged, run::Engine& en
 
 int run_judged(const RunRequest& request, JudgedInput& judged) {
   const Input& input = judged.input;
+  refuse_many_replicas(request, input);
   const run::Division division = division_of(request, input);
   if (request.launched != nullptr && request.launched->processes().size() != division.processes()) {
     return refuse_processes(request, division, input.source.name);
@@ -328,17 +331,12 @@ int run_judged(const RunRequest& request, JudgedInput& judged) {
   return run_through(verify, run::run, judged, complete, predicted, request, **engine);
 }
 
-// Without times there is no timeline to write and no prediction to hold against them, and replicas
-// are run in one process.
+// Without times there is no timeline to write and no prediction to hold against them.
 void refuse_options(const RunRequest& request) {
   refuse_without_times(request, !request.timeline.empty(), "--output");
   refuse_without_times(request, request.predict, "--predict");
-  if (request.replicas == 1) return;
-  if (request.predict) {
+  if (request.predict && request.replicas > 1) {
     throw CLI::ValidationError("--replicas", "nothing is predicted of replicas on one device");
-  }
-  if (request.transport.kind != TransportKind::InProcess) {
-    throw CLI::ValidationError("--replicas", "all ranks have to be in one process");
   }
 }
 

@@ -1,6 +1,7 @@
 // `mpirun -n P capo run FILE --transport mpi`: what it prints is the report of the run in one
 // process, and whatever goes wrong ends all processes with a reason.
 
+#include "tests/cli/mpirun.h"
 #include "tests/support/run_capo.h"
 #include "tests/support/scratch_folder.h"
 
@@ -28,50 +29,6 @@ using testing_support::holds;
 using testing_support::Outcome;
 using testing_support::run_capo;
 using testing_support::ScratchFolder;
-
-class Mpi : public ::testing::Test {
- protected:
-  void SetUp() override {
-#ifndef CAPO_MPIRUN
-    GTEST_SKIP()
-        << "configured where no MPI was found, or for ThreadSanitizer, which MPI is not for";
-#endif
-  }
-
-  // Runs capo in so many processes.
-  [[nodiscard]] Outcome mpirun(int processes, const std::vector<std::string>& arguments) const {
-    std::vector<std::string> all{"--allow-run-as-root", "--oversubscribe", "-n",
-                                 std::to_string(processes), testing_support::program_under_test()};
-    all.insert(all.end(), arguments.begin(), arguments.end());
-#ifdef CAPO_MPIRUN
-    // What MPI itself leaves behind is no leak of capo's.
-    return run_capo(all, {.directory = folder_.path(),
-                          .environment = {"ASAN_OPTIONS=detect_leaks=0"},
-                          .program = CAPO_MPIRUN});
-#else
-    return {};
-#endif
-  }
-
-  // Writes a published schedule as "step.order"; tells whether there is one of that setting.
-  [[nodiscard]] bool publish(const std::string& name, int ranks, int microbatches) const {
-    const Outcome made = run_capo({"generate", name, "--ranks", std::to_string(ranks),
-                                   "--microbatches", std::to_string(microbatches)});
-    if (made.exit_code == 0) folder_.write("step.order", made.out);
-    return made.exit_code == 0;
-  }
-
-  const ScratchFolder folder_;
-};
-
-// A report without what differs from run to run.
-json without_times(const std::string& text) {
-  json report = json::parse(text, nullptr, false);
-  report.erase("times");
-  report.erase("transport");
-  report.erase("edges");
-  return report;
-}
 
 std::vector<std::string> schedule_names() {
   std::vector<std::string> names;

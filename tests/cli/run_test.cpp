@@ -396,7 +396,7 @@ TEST(RunCommand, ReplicasReduceTheirGradientsAndAnEarlyReductionShows) {
   EXPECT_EQ(run_json(alone, 1)["bit_equal"], true) << "one gradient is its own sum";
 }
 
-TEST(RunCommand, ReplicasAreLimitedLikeRanksAndStayInOneProcess) {
+TEST(RunCommand, ReplicasAreLimitedLikeRanks) {
   auto arguments = with_replicas(kLast, "3");
   arguments.insert(arguments.begin(), "run");
   arguments.insert(arguments.end(), {"--max-ranks", "3"});
