@@ -1,8 +1,10 @@
 #include "testing/truth/cases.h"
 
+#include "run/setup/replicas.h"
 #include "testing/truth/drawn_cases.h"
 #include "testing/truth/fixed_cases.h"
 
+#include <algorithm>
 #include <array>
 #include <span>
 #include <utility>
@@ -30,6 +32,20 @@ TruthCase drawn(Dice& dice, Made made, std::uint64_t number) {
   return sound;
 }
 
+bool reduces(const Schedule& schedule) {
+  return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const RankOrder& rank) {
+    return std::any_of(rank.order.begin(), rank.order.end(),
+                       [](const Entry& entry) { return entry.kind == Kind::ReduceGradient; });
+  });
+}
+
+// A reduction over one rank changes nothing, so that an order that has any is given replicas.
+std::int32_t draw_replicas(Dice& dice, const TruthCase& of) {
+  constexpr std::int32_t kMost = 3;
+  if (!reduces(of.input.schedule)) return 1;
+  return run::replicas_of(of.input, of.declared, kMost) ? dice.between(2, kMost) : 1;
+}
+
 bool has_replay_order(const Schedule& schedule) {
   for (const RankOrder& rank : schedule.ranks) {
     if (rank.replay) return true;
@@ -53,6 +69,7 @@ TruthCase truth_case(std::uint64_t seed, std::uint64_t number) {
   made.sizes = dice.one_in(3) ? run::SizeKind::Zipf : run::SizeKind::Random;
   made.layout = dice.pick(std::span<const Communicators>(kLayouts));
   made.mode = dice.pick(std::span<const TransferMode>(kModes));
+  made.replicas = draw_replicas(dice, made);
   return made;
 }
 

@@ -13,7 +13,8 @@
 //                  four of a module, from testing/faults
 //
 // An order of several ranks whose communication is not declared, sound ones included, is run under
-// any of the values that it can have, each equally likely. Granularities are drawn, sizes of groups
+// any of the values that it can have, each equally likely. An order that reduces gradients is run
+// as two or three replicas. Granularities are drawn, sizes of groups
 // are zipf in one of three and else random, and all sizes are at most 32. Faults that a run cannot
 // show (explained.h) come seldom, one in sixteen of their sort. Tested by
 // tests/testing/truth/cases_test.cpp.

@@ -8,6 +8,7 @@
 #include "core/text/number.h"
 #include "run/run.h"
 #include "run/setup/complete_model.h"
+#include "run/setup/replicas.h"
 #include "testing/truth/explained.h"
 
 #include <fmt/format.h>
@@ -107,6 +108,15 @@ CheckOptions options_of_run(const TruthCase& of, const CheckOptions& complete, V
     return check(of.input, options).verdict == Verdict::Rejected;
   });
   return found == all.end() ? drawn : *found;
+}
+
+// A case's copies as one order, as `capo run --replicas` makes them.
+TruthCase with_all_replicas(TruthCase of) {
+  auto all = run::replicas_of(std::move(of.input), std::move(of.declared), of.replicas);
+  CAPO_ASSERT(all.has_value(), "orders that have no replicas are given none");
+  of.input = std::move(all->input);
+  of.declared = std::move(all->options);
+  return of;
 }
 
 Tried try_case(const TruthCase& of, run::Engine& engine) {
@@ -244,6 +254,7 @@ TruthLine line_before(const TruthCase& of, const run::Engine& engine) {
           .module = of.module,
           .plan = std::string(name_of(of.declared.plan.kind.value_or(PlanKind::Safe))),
           .graphs = of.graphs == Granularity::PerStep ? "per-step" : "per-action",
+          .replicas = of.replicas,
           .fault = of.fault,
           .verdict = std::string(capo::name_of(Verdict::NoVerdict)),
           .engine = std::string(engine.name())};
@@ -276,9 +287,10 @@ TruthLine line_of(const TruthCase& of, const Tried& tried, const run::Engine& en
 }  // namespace
 
 Result<TruthLine, Error> judge_truth(const TruthCase& of, run::Engine& engine) try {
-  const Tried tried = try_case(of, engine);
+  const TruthCase all = with_all_replicas(of);
+  const Tried tried = try_case(all, engine);
   if (tried.gave_up) return *tried.gave_up;
-  return line_of(of, tried, engine);
+  return line_of(all, tried, engine);
 } catch (const InternalError& broken) {
   TruthLine line = line_before(of, engine);
   line.came = Came::Disagrees;

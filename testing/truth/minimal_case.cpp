@@ -131,6 +131,7 @@ class Shrinker {
       candidates.push_back(std::move(candidate));
     };
     if (of_.replays > 1) with([](TruthCase& of) { of.replays = 1; });
+    if (of_.replicas > 1) with([](TruthCase& of) { --of.replicas; });
     if (of_.graphs != Granularity::PerAction) {
       with([](TruthCase& of) { of.graphs = Granularity::PerAction; });
     }

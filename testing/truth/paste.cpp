@@ -24,10 +24,12 @@ std::string paste_text(const TruthCase& of, std::string_view device) {
   return fmt::format(
       "cat > case.order <<'END'\n{}END\ncat > case.model <<'END'\n{}END\n"
       "capo run case.order --model case.model --device {} --graphs {} --replays {} --seed {} "
-      "--sizes {}{}{}\n",
+      "--sizes {}{}{}{}\n",
       print_order_file(of.input.schedule), model_text(of.declared), device,
       of.graphs == Granularity::PerStep ? "per-step" : "per-action", of.replays, of.seed,
-      run::name_of(of.sizes), values_of(of), of.made == Made::Sound ? "" : " --unchecked");
+      run::name_of(of.sizes), values_of(of),
+      of.replicas == 1 ? "" : fmt::format(" --replicas {}", of.replicas),
+      of.made == Made::Sound ? "" : " --unchecked");
 }
 
 }  // namespace capo::testing

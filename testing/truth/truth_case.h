@@ -32,6 +32,8 @@ struct TruthCase {
   std::string_view rule = {};  ///< the fault's rule; the text outlives the case
   Input input;
   CheckOptions declared;  ///< a user's declarations; sizes that are left out are filled in
+  /// So many copies of the order are judged and run as one, whose reductions meet.
+  std::int32_t replicas = 1;
   // Values for the run of what is not declared of how ranks communicate.
   Communicators layout = Communicators::PerRank;
   TransferMode mode = TransferMode::Rendezvous;

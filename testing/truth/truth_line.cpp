@@ -110,6 +110,7 @@ std::optional<TruthLine> line_of(const Json& json) {
                  .module = json.at("module"),
                  .plan = json.at("plan"),
                  .graphs = json.at("graphs"),
+                 .replicas = json.value("replicas", 1),
                  .fault = json.value("fault", ""),
                  .across = json.value("across", ""),
                  .verdict = json.at("verdict"),
@@ -135,6 +136,7 @@ std::string to_text(const TruthLine& line) {
   Json json{{"n", line.number},       {"order", line.order},   {"module", line.module},
             {"plan", line.plan},      {"graphs", line.graphs}, {"engine", line.engine},
             {"verdict", line.verdict}};
+  if (line.replicas > 1) json["replicas"] = line.replicas;
   if (!line.fault.empty()) json["fault"] = line.fault;
   if (!line.across.empty()) json["across"] = line.across;
   if (!line.rules.empty()) json["rules"] = line.rules;

@@ -39,10 +39,11 @@ struct TruthLine {
   std::string module;
   std::string plan;
   std::string graphs;
-  std::string fault;    ///< empty: none was put in
-  std::string across;   ///< "per-pair, buffered": a value of what was not declared, under
-                        ///< which it was run; empty if there is no such thing
-  std::string verdict;  ///< "accepted", "rejected", "no-verdict"
+  std::int32_t replicas = 1;  ///< copies of the order that were run
+  std::string fault;          ///< empty: none was put in
+  std::string across;         ///< "per-pair, buffered": a value of what was not declared, under
+                              ///< which it was run; empty if there is no such thing
+  std::string verdict;        ///< "accepted", "rejected", "no-verdict"
   std::vector<std::string> rules;  ///< broken, each once, sorted
   Came came = Came::Disagrees;
   std::string reason;  ///< empty for Right and Seen

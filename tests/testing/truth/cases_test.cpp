@@ -133,5 +133,24 @@ TEST(TruthCases, AreSmall) {
   }
 }
 
+bool reduces(const TruthCase& of) {
+  const auto& ranks = of.input.schedule.ranks;
+  return std::any_of(ranks.begin(), ranks.end(), [](const RankOrder& rank) {
+    return std::any_of(rank.order.begin(), rank.order.end(),
+                       [](const Entry& entry) { return entry.kind == Kind::ReduceGradient; });
+  });
+}
+
+TEST(TruthCases, ThatReduceHaveTwoOrThreeReplicasAndNoOthersHave) {
+  std::map<std::int32_t, int> counts;
+  for (std::uint64_t number = 100'000; number < 101'000; ++number) {
+    const TruthCase of = truth_case(1, number);
+    EXPECT_EQ(reduces(of), of.replicas > 1) << of.words;
+    ++counts[of.replicas];
+  }
+  EXPECT_EQ(counts.size(), 3U);
+  for (const std::int32_t replicas : {1, 2, 3}) EXPECT_GT(counts[replicas], 10) << replicas;
+}
+
 }  // namespace
 }  // namespace capo::testing

@@ -79,6 +79,20 @@ TEST(Truth, CasesOfAllSortsAgree) {
   EXPECT_GT(tally.by_fault.size(), 6U);
 }
 
+// Early, missing and repeated reductions (G13 to G15) show where replicas have data of their own.
+TEST(Truth, WrongReductionsOfReplicasAreSeen) {
+  std::set<std::string> seen;
+  for (std::uint64_t number = kDrawn + 1; seen.size() < 3 && number < kDrawn + 4'000; number += 2) {
+    const TruthCase of = truth_case(1, number);
+    if (!of.fault.starts_with("reduce-") || seen.contains(of.fault)) continue;
+    const TruthLine line = judged(of);
+    EXPECT_EQ(line.came, Came::Seen) << to_text(line);
+    EXPECT_EQ(line.replicas, of.replicas);
+    seen.insert(of.fault);
+  }
+  EXPECT_EQ(seen, (std::set<std::string>{"reduce-early", "reduce-missing", "reduce-twice"}));
+}
+
 TEST(Truth, WhatTheVerifierCannotBeBlamedForStillDisagrees) {
   TruthCase of = truth_case(1, kDrawn);
   for (Module& module : of.declared.modules.list) {

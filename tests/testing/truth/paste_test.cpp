@@ -28,12 +28,19 @@ TEST(Paste, IsThreeCommands) {
   TruthCase of = truth_case(1, 3);
   of.seed = 7;
   const std::string text = paste_text(of, "cuda");
+  EXPECT_EQ(text.find("--replicas"), std::string::npos) << text;
   EXPECT_TRUE(text.starts_with("cat > case.order <<'END'\ncapo 1\n")) << text;
   EXPECT_NE(text.find("END\ncat > case.model <<'END'\n{\"schema\":1,"), std::string::npos) << text;
   EXPECT_NE(text.find("END\ncapo run case.order --model case.model --device cuda --graphs "
                       "per-action --replays 3 --seed 7 --sizes "),
             std::string::npos)
       << text;
+}
+
+TEST(Paste, SaysHowManyReplicasWereRun) {
+  TruthCase of = truth_case(1, 3);
+  of.replicas = 3;
+  EXPECT_NE(paste_text(of, "host").find(" --replicas 3"), std::string::npos);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ TruthLine whole_line() {
           .module = "linear bf16",
           .plan = "te",
           .graphs = "per-step",
+          .replicas = 2,
           .fault = "weight-stream",
           .across = "per-pair, buffered",
           .verdict = "rejected",
