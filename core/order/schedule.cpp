@@ -119,7 +119,8 @@ std::int32_t stages_of_first_pipeline(const Schedule& schedule) {
   for (const RankOrder& rank : schedule.ranks) {
     chunks = std::max<std::int64_t>(chunks, rank.chunks);
   }
-  return saturated((chunks + 1) / 2 * static_cast<std::int64_t>(schedule.ranks.size()));
+  const auto ranks = static_cast<std::int64_t>(schedule.ranks.size()) / schedule.replicas;
+  return saturated((chunks + 1) / 2 * ranks);
 }
 
 std::vector<std::vector<std::int32_t>> layer_counts(const Schedule& schedule) {

@@ -29,12 +29,21 @@ void repeat_ranks(Schedule& schedule, std::int32_t count) {
   repeat(schedule.ranks, count);
   schedule.replicas = count;
   if (schedule.topology == Topology::Independent) return;
-  schedule.topology = Topology::Custom;
+  // Of two pipelines each copy has two, which stay what they are.
+  if (schedule.topology != Topology::Bidirectional) schedule.topology = Topology::Custom;
   if (schedule.stages) schedule.stages = *schedule.stages * count;
   for (std::size_t r = ranks; r < schedule.ranks.size(); ++r) {
     const auto replica = static_cast<std::int32_t>(r / ranks);
     for (std::int32_t& stage : schedule.ranks[r].stages) stage += replica * stages;
   }
+}
+
+// Whether both pipelines of an order that has two are of as many stages: each rank has as many
+// chunks as the others, half of them in either.
+bool as_long_as_each_other(const Schedule& schedule) {
+  return std::all_of(schedule.ranks.begin(), schedule.ranks.end(), [&](const RankOrder& rank) {
+    return rank.chunks % 2 == 0 && rank.chunks == schedule.ranks.front().chunks;
+  });
 }
 
 // A bare list has its numbers beside its schedule.
@@ -89,8 +98,11 @@ std::vector<CollectiveGroup> repeated(const std::vector<CollectiveGroup>& groups
 
 Result<Replicas, std::string> replicas_of(Input input, CheckOptions options, std::int32_t count) {
   if (count == 1) return Replicas{.input = std::move(input), .options = std::move(options)};
-  if (input.schedule.topology == Topology::Bidirectional) {
-    return std::string("an order of two pipelines has no replicas here: take one without them");
+  if (input.schedule.topology == Topology::Bidirectional &&
+      !as_long_as_each_other(input.schedule)) {
+    return std::string(
+        "an order whose two pipelines are not as long as each other has no replicas: give each "
+        "rank as many chunks in either");
   }
   const Environment environment = environment_of(input.schedule, options.environment);
   if (ranks_communicate(input.schedule) && (environment.p2p || environment.ep_overlap)) {

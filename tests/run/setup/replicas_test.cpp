@@ -56,6 +56,24 @@ TEST(Replicas, HaveStagesBehindThoseOfTheOneBeforeAndNoWireToIt) {
   }
 }
 
+constexpr const char* kTwoWays =
+    "capo 1\nranks 2\nmicrobatches 1\nchunks 2\nplacement bidirectional\n"
+    "rank 0: F1.0 F2.0 B2.0 B1.0\nrank 1: F2.0 F1.0 B1.0 B2.0\n";
+
+TEST(Replicas, OfTwoPipelinesHaveTwoEach) {
+  const Schedule schedule = copied(kTwoWays, 2).input.schedule;
+  EXPECT_EQ(schedule.replicas, 2);
+  EXPECT_EQ(schedule.ranks[0].stages, (Ranks{0, 3}));
+  EXPECT_EQ(schedule.ranks[2].stages, (Ranks{4, 7}));
+  EXPECT_EQ(schedule.ranks[3].stages, (Ranks{5, 6}));
+  const StageMap map(schedule);
+  EXPECT_EQ(map.stages(), 8);
+  for (std::int32_t stage = 0; stage < 8; ++stage) {
+    EXPECT_EQ(map.before(stage), stage % 2 == 0 ? kNoStage : StageId(stage - 1)) << stage;
+    EXPECT_EQ(map.after(stage), stage % 2 == 1 ? kNoStage : StageId(stage + 1)) << stage;
+  }
+}
+
 TEST(Replicas, OfChunksThatAreNotWiredStayUnwired) {
   const Schedule schedule = copied("[1, 2, -2, -1]", 2).input.schedule;
   EXPECT_EQ(schedule.topology, Topology::Independent);
@@ -104,11 +122,14 @@ TEST(Replicas, AreRefusedWhereMegatronCallsTheTransfers) {
   EXPECT_EQ(refused("[1, -1]", 2, declared), "") << "without transfers there are no calls";
 }
 
-TEST(Replicas, AreRefusedOfTwoPipelinesAndOfAGivenPlan) {
-  EXPECT_EQ(refused("capo 1\nranks 2\nmicrobatches 1\nchunks 2\nplacement bidirectional\n"
-                    "rank 0: F1.0 F2.0 B2.0 B1.0\nrank 1: F1.0 F2.0 B2.0 B1.0\n",
+TEST(Replicas, AreRefusedOfUnequalPipelinesAndOfAGivenPlan) {
+  EXPECT_EQ(refused("capo 1\nranks 2\nmicrobatches 1\nchunks 3\nplacement bidirectional\n"
+                    "rank 0: F1.0 F2.0 F3.0 B3.0 B2.0 B1.0\n"
+                    "rank 1: F1.0 F2.0 F3.0 B3.0 B2.0 B1.0\n",
                     2),
-            "an order of two pipelines has no replicas here: take one without them");
+            "an order whose two pipelines are not as long as each other has no replicas: give each "
+            "rank as many chunks in either");
+  EXPECT_EQ(refused(kTwoWays, 2), "");
   CheckOptions given;
   given.given = std::make_shared<const GivenPlan>();
   EXPECT_EQ(refused(kLoop, 2, given),

@@ -278,6 +278,30 @@ TEST(Reductions, OfReplicasOfAPipelineMeetStageByStage) {
   }
 }
 
+// Each rank has a stage of either pipeline, and reduces both with its copies.
+TEST(Reductions, OfReplicasOfTwoPipelinesMeetStageByStage) {
+  constexpr const char* kTwoWays =
+      "capo 1\nranks 2\nmicrobatches 2\nchunks 2\nplacement bidirectional\n"
+      "rank 0: F1.0 F1.1 F2.0 B2.0 F2.1 B2.1 B1.0 B1.1 reduce1 reduce2\n"
+      "rank 1: F2.0 F2.1 F1.0 B1.0 F1.1 B1.1 B2.0 B2.1 reduce1 reduce2\n";
+  const VerifiedPlan plan = replicated(kTwoWays, every_layer(small(ModuleKind::Linear)), 2);
+  for (const Granularity graphs : kGranularities) {
+    const Left left = left_by(plan, {.graphs = graphs});
+    EXPECT_TRUE(left.report.bit_equal);
+    EXPECT_TRUE(left.report.within_bounds) << left.report.worst_relative_error;
+    EXPECT_EQ(left.report.program.reductions.size(), 4U);
+    for (const int chunk : {1, 2}) {
+      const auto of = [&](int rank) { return left.gradients.at(weight(chunk, rank)); };
+      EXPECT_EQ(of(0), of(2));
+      EXPECT_EQ(of(1), of(3));
+      EXPECT_NE(of(0), of(1));
+    }
+    for (const Transfer& transfer : left.report.program.transfers) {
+      EXPECT_EQ(transfer.channel.sender / 2, transfer.channel.receiver / 2) << "within a replica";
+    }
+  }
+}
+
 std::string refusal_of(const std::string& text, const CheckOptions& declared,
                        const RunOptions& options = {}) {
   const auto report = attempt(verified(typed(text), declared), options);
