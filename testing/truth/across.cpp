@@ -13,11 +13,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
 #include <utility>
 #include <variant>
+#include <vector>
 
 namespace capo::testing {
 
@@ -26,10 +30,46 @@ namespace {
 struct Drawn {
   Schedule schedule;
   Environment environment;
+  std::vector<CollectiveGroup> groups;
 };
 
+// Puts an entry somewhere from `from` on, though not into a composite or a fused group; returns the
+// place behind it.
+std::size_t put_somewhere(Dice& dice, std::vector<Entry>& order, std::size_t from, Entry entry) {
+  std::size_t at = from + dice.below(order.size() - from + 1);
+  while (at < order.size() && order[at].group == Group::Continues) ++at;
+  order.insert(order.begin() + static_cast<std::ptrdiff_t>(at), entry);
+  return at + 1;
+}
+
+// All ranks reduce the chunks that each of them has, together and anywhere. One rank in four does
+// it the other way round, and one reduction in two is waited for.
+void add_reductions(Dice& dice, Drawn& drawn) {
+  auto& ranks = drawn.schedule.ranks;
+  CollectiveGroup all{.name = "all", .actions = {Kind::ReduceGradient}};
+  std::int32_t chunks = ranks.front().chunks;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    all.members.push_back(static_cast<std::int32_t>(rank));
+    chunks = std::min(chunks, ranks[rank].chunks);
+  }
+  for (RankOrder& rank : ranks) {
+    const bool backwards = dice.one_in(4);
+    std::size_t from = 0;
+    for (std::int32_t n = 1; n <= chunks; ++n) {
+      const std::int32_t chunk = backwards ? chunks + 1 - n : n;
+      from = put_somewhere(dice, rank.order, from, {.chunk = chunk, .kind = Kind::ReduceGradient});
+      if (!dice.one_in(2)) continue;
+      put_somewhere(dice, rank.order, from, {.chunk = chunk, .kind = Kind::WaitReduceGradient});
+    }
+  }
+  drawn.groups = {std::move(all)};
+}
+
+enum class Reductions : std::uint8_t { InOneOfThree, InNone };
+
 // An order of no more ranks than there are processes.
-Drawn draw_across(std::uint64_t seed, std::uint64_t number, std::int32_t processes) {
+Drawn draw_across(std::uint64_t seed, std::uint64_t number, std::int32_t processes,
+                  Reductions reductions) {
   constexpr std::array kLayouts{Communicators::PerRank, Communicators::PerPair,
                                 Communicators::PerEdge, Communicators::PerDirection,
                                 Communicators::LazyHybrid};
@@ -41,6 +81,7 @@ Drawn draw_across(std::uint64_t seed, std::uint64_t number, std::int32_t process
   do {
     drawn.schedule = moved_transfers()(random.split(), 0).value();
   } while (std::ssize(drawn.schedule.ranks) > processes);
+  if (reductions == Reductions::InOneOfThree && dice.one_in(3)) add_reductions(dice, drawn);
   return drawn;
 }
 
@@ -87,10 +128,12 @@ class Across {
 
   // Walks and, if it is accepted, runs an order.
   void order(std::uint64_t number) {
-    Drawn drawn = draw_across(seed_, number, processes_.size());
+    Drawn drawn = draw_across(seed_, number, processes_.size(),
+                              devices_ == nullptr ? Reductions::InOneOfThree : Reductions::InNone);
     // Large messages of NCCL wait.
     if (devices_ != nullptr) drawn.environment.transfers = TransferMode::Rendezvous;
-    const Wiring wiring(drawn.schedule, drawn.environment, {}, *drawn.schedule.microbatches, false);
+    const Wiring wiring(drawn.schedule, drawn.environment, drawn.groups,
+                        *drawn.schedule.microbatches, false);
     if (!run::can_be_walked(walkable(wiring), meetings())) {
       ++tally.left_out;
       return;
@@ -101,7 +144,9 @@ class Across {
     tally.disagreement = walked.silent;
     if (processes_.rank() == 0) count(wiring, walked);
     const bool accepted = wiring.execution().finishes() && wiring.transfers().faults.empty();
-    if (accepted && tally.disagreement.empty()) {
+    const bool reduces = !drawn.groups.empty();
+    if (accepted && reduces) ++tally.met;
+    if (accepted && !reduces && tally.disagreement.empty()) {
       ++tally.right;
       const bool runs = devices_ == nullptr || tally.right % kOneIn == 1;
       if (runs) {
@@ -191,13 +236,14 @@ std::string to_text(const AcrossTally& tally) {
   std::string out = fmt::format(
       "{} orders over processes\n"
       "  {} accepted: finished, gradients equal to eager execution{}\n"
+      "  {} accepted, with reductions over all ranks: finished, walked alone\n"
       "  {} stuck at the predicted circle of waits\n"
       "  {} stuck at the predicted place, for what nobody makes\n"
       "  {} with mismatched messages, {} pairs, as predicted\n"
       "  {} rejected for something else: finished as predicted\n"
       "{} left out, in which a transfer has no partner\n",
       tally.orders, tally.right,
-      tally.ran == tally.right ? "" : fmt::format(" in the {} that were run", tally.ran),
+      tally.ran == tally.right ? "" : fmt::format(" in the {} that were run", tally.ran), tally.met,
       tally.circles, tally.waiting, tally.mismatched, tally.pairs, tally.late, tally.left_out);
   if (!tally.disagreement.empty()) out += "disagreement: " + tally.disagreement + "\n";
   return out;

@@ -10,7 +10,9 @@
 // the same processes, whose gradients have to be those of eager execution. An order that is stuck
 // is cancelled, and the next goes through communicators of its own. No clock is asked unless a
 // prediction fails: a process goes on until it has come as far as predicted, meets the others
-// there, and tries to go further. Tested by tests/testing/truth/across_test.sh.
+// there, and tries to go further. One order in three has reductions over all of its ranks, anywhere
+// and in any sequence, and waits for them. Its ranks hold different stages, whose gradients nobody
+// sums, so that it is walked and not run. Tested by tests/testing/truth/across_test.sh.
 //
 //   capo-fuzz --across --transport nccl --orders 500
 //
@@ -41,6 +43,7 @@ struct AcrossTally {
   std::uint64_t orders = 0;
   std::uint64_t right = 0;       ///< accepted; they finished with the gradients of eager execution
   std::uint64_t ran = 0;         ///< of those, with tensors; over devices one in eight
+  std::uint64_t met = 0;         ///< accepted with reductions over all ranks; walked alone
   std::uint64_t circles = 0;     ///< stuck where predicted, in the predicted circle
   std::uint64_t waiting = 0;     ///< stuck where predicted, for what nobody makes
   std::uint64_t mismatched = 0;  ///< finished or stuck, with the predicted pairs of other messages

@@ -27,6 +27,7 @@ for processes in 2 4; do
     >"$folder/out" 2>"$folder/err" || fail "exit code $? over $processes processes"
   says "^$orders orders over processes$"
   says '^  [1-9][0-9]* accepted: finished, gradients equal to eager execution$'
+  says '^  [1-9][0-9]* accepted, with reductions over all ranks: finished, walked alone$'
   says '^  [1-9][0-9]* stuck at the predicted circle of waits$'
   says '^  [1-9][0-9]* with mismatched messages, [1-9][0-9]* pairs, as predicted$'
 done
