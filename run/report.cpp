@@ -298,15 +298,23 @@ std::optional<std::int32_t> stage_of(const Work& work, std::int32_t rank,
   return chunk < stages.size() ? std::optional(stages[chunk]) : std::nullopt;
 }
 
-// Pairs of ranks with messages between them, the lower one first; by whether they share a process.
+// Pairs of ranks with messages between them, or that reduce together, the lower one first; by
+// whether they share a process.
 using Edges = std::map<bool, std::set<std::pair<std::int32_t, std::int32_t>>>;
 
 Edges edges_of(const RunReport& report) {
   Edges edges;
+  const auto add = [&](std::int32_t a, std::int32_t b) {
+    const bool within = report.division.home(a) == report.division.home(b);
+    edges[within].insert(std::minmax(a, b));
+  };
   for (const Transfer& transfer : report.program.transfers) {
-    const auto& [sender, receiver, communicator] = transfer.channel;
-    const bool within = report.division.home(sender) == report.division.home(receiver);
-    edges[within].insert(std::minmax(sender, receiver));
+    add(transfer.channel.sender, transfer.channel.receiver);
+  }
+  for (const Reduction& reduction : report.program.reductions) {
+    for (auto a = reduction.ranks.begin(); a != reduction.ranks.end(); ++a) {
+      for (auto b = a + 1; b != reduction.ranks.end(); ++b) add(*a, *b);
+    }
   }
   return edges;
 }

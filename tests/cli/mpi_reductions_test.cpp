@@ -83,6 +83,8 @@ TEST_F(MpiReductions, MembersMayShareAProcess) {
   const Outcome two = mpirun(2, run);
   EXPECT_EQ(two.exit_code, 0) << two.err;
   EXPECT_EQ(without_times(two.out), without_times(one.out));
+  EXPECT_EQ(json::parse(two.out)["edges"],
+            json::parse(R"({"in-process": [[0, 1], [2, 3]], "mpi": [[0, 2], [1, 3]]})"));
 }
 
 // G13 over processes: the late gradient is added on its rank alone.
