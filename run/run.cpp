@@ -144,7 +144,7 @@ struct Setup {
   std::unique_ptr<LateReads> late;  // null unless the plan is unchecked
 };
 
-// Before a transport is made, which is told of all messages.
+// They are known before a transport is made, which is told of all messages.
 SentGradients gradients_sent(const Setup& setup, const RunOptions& options) {
   const auto own = own_ranks(setup.step, options);
   if (!own) return {};

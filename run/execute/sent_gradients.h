@@ -37,7 +37,8 @@ struct SentGradient {
   std::byte* gradient = nullptr;  ///< where this process has it
   std::optional<End> end;         ///< that is in this process; nullopt: none
 };
-/// By reduction of a program; empty if all ranks are in one process. All processes know all.
+/// A list for each reduction of a program; none if all ranks are in one process. All processes
+/// know all.
 using SentGradients = std::vector<std::vector<SentGradient>>;
 
 /// The replayed step that is divided over processes.
@@ -52,7 +53,7 @@ struct DividedStep {
 };
 [[nodiscard]] SentGradients gradients_between(const DividedStep& step);
 
-/// What a reduction finds of these parameters: main_grad or, of a gradient that is not fused,
+/// The gradients that a reduction sums of these parameters: main_grad or, of one that is not fused,
 /// .grad.
 [[nodiscard]] std::vector<const GroupedTensor*> gradients_to_sum(
     const StepLayers& layers, const Deposits& deposits, const StepOutputs& outputs,

@@ -27,7 +27,7 @@ Streams streams_of(const Program& program, const Op& op, const Division& divisio
   return streams;
 }
 
-// Whoever waited for a reduction waits for that of each process, of which each has one.
+// An op that waited for a reduction waits for those of all processes, of which each keeps its own.
 class ReductionsApart {
  public:
   ReductionsApart(Program program, const Division& division) : whole_(std::move(program)) {

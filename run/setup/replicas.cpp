@@ -29,7 +29,7 @@ void repeat_ranks(Schedule& schedule, std::int32_t count) {
   repeat(schedule.ranks, count);
   schedule.replicas = count;
   if (schedule.topology == Topology::Independent) return;
-  // Of two pipelines each copy has two, which stay what they are.
+  // A copy of two pipelines has two, which stay what they are.
   if (schedule.topology != Topology::Bidirectional) schedule.topology = Topology::Custom;
   if (schedule.stages) schedule.stages = *schedule.stages * count;
   for (std::size_t r = ranks; r < schedule.ranks.size(); ++r) {
