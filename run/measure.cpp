@@ -8,7 +8,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -204,6 +206,80 @@ Maybe samples_of_calls(Engine& engine, const Module& module, MeasureOptions opti
   return samples_if_verified(PlanKind::Safe, engine, module, options, fused_steps_of(options));
 }
 
+// An engine that launches each call twice that quantizes. Such a call reads what others made and
+// writes nothing that it reads, so the second one changes no number.
+class QuantizingTwice final : public Engine {
+ public:
+  explicit QuantizingTwice(Engine& engine) : engine_(engine) {}
+
+  [[nodiscard]] std::string_view name() const override { return engine_.name(); }
+  [[nodiscard]] std::string device() const override { return engine_.device(); }
+  [[nodiscard]] std::byte* allocate(std::int64_t bytes, std::string_view what) override {
+    return engine_.allocate(bytes, what);
+  }
+  void release(std::byte* memory) override { engine_.release(memory); }
+  void write(void* to, const void* from, std::int64_t bytes) override {
+    engine_.write(to, from, bytes);
+  }
+  void read(void* to, const void* from, std::int64_t bytes) override {
+    engine_.read(to, from, bytes);
+  }
+  void have_streams(std::uint32_t count) override { engine_.have_streams(count); }
+  void leave_room_for_exchanges() override { engine_.leave_room_for_exchanges(); }
+  void launch(StreamId stream, const Call& call) override {
+    engine_.launch(stream, call);
+    if (!std::holds_alternative<QuantizeRows>(call) &&
+        !std::holds_alternative<QuantizeWeights>(call)) {
+      return;
+    }
+    engine_.launch(stream, call);
+    met = true;
+  }
+  [[nodiscard]] EventId record(StreamId stream) override { return engine_.record(stream); }
+  void wait(StreamId stream, EventId event) override { engine_.wait(stream, event); }
+  void begin_capture(StreamId origin) override { engine_.begin_capture(origin); }
+  [[nodiscard]] GraphId end_capture() override { return engine_.end_capture(); }
+  void replay(GraphId graph, StreamId stream) override { engine_.replay(graph, stream); }
+  [[nodiscard]] std::vector<GraphNode> inspect(GraphId graph) override {
+    return engine_.inspect(graph);
+  }
+  [[nodiscard]] GraphTimes graph_times() const override { return engine_.graph_times(); }
+  void synchronise() override { engine_.synchronise(); }
+  [[nodiscard]] double between(EventId from, EventId to) override {
+    return engine_.between(from, to);
+  }
+  void forget_events() override { engine_.forget_events(); }
+  void label(std::string_view what) override { engine_.label(what); }
+  [[nodiscard]] const std::optional<Error>& error() const override { return engine_.error(); }
+
+  bool met = false;  ///< a call that quantizes
+
+ private:
+  Engine& engine_;
+};
+
+// States what quantization takes of `cost`: how much longer the same tasks take that do it twice.
+// Weight gradients, which quantize nothing, tell how fast the device's clock is in each run.
+std::optional<RunFailure> measure_quantization(Engine& engine, const Module& module,
+                                               const MeasureOptions& options, Backwards backwards,
+                                               ModuleCost& cost) {
+  if (!quantizes(recipe_of(module))) return std::nullopt;
+  QuantizingTwice twice(engine);
+  const auto samples =
+      samples_under(PlanKind::Safe, twice, module, options, steps_of(options, backwards));
+  if (!samples) return samples.error();
+  if (!twice.met) return std::nullopt;
+  const double there = median(samples->weight);
+  const auto longer = [&](const std::vector<double>& times, double once) {
+    const double time = there > 0 ? median(times) * *cost.weight / there : median(times);
+    return std::clamp(time - once, 0.0, once);
+  };
+  cost.quantize_forward = longer(samples->forward, *cost.forward);
+  cost.quantize_backward =
+      std::min(longer(samples->backward, *cost.backward), cost.whole.value_or(*cost.backward));
+  return std::nullopt;
+}
+
 }  // namespace
 
 Result<ModuleCost, RunFailure> measure_module(Engine& engine, const Module& module,
@@ -228,6 +304,7 @@ Result<ModuleCost, RunFailure> measure_module(Engine& engine, const Module& modu
   if (const auto& te = *under_te) {
     cost.autograd = std::max(0.0, in_proportion(median(te->backward), *te, forward) - backward);
   }
+  if (auto failed = measure_quantization(engine, module, options, all, cost)) return *failed;
   const auto calls = samples_of_calls(engine, module, options);
   if (!calls) return calls.error();
   if (const auto& run = *calls; run && weight > 0) {
@@ -301,9 +378,10 @@ std::optional<RunFailure> look_at_graphs(const Measurable& of,
 
 ModuleCost median_of(const std::vector<ModuleCost>& costs) {
   ModuleCost result;
-  for (const auto kind : {&ModuleCost::forward, &ModuleCost::backward, &ModuleCost::weight,
-                          &ModuleCost::dispatch, &ModuleCost::combine, &ModuleCost::autograd,
-                          &ModuleCost::whole, &ModuleCost::fuse, &ModuleCost::beside}) {
+  for (const auto kind :
+       {&ModuleCost::forward, &ModuleCost::backward, &ModuleCost::weight, &ModuleCost::dispatch,
+        &ModuleCost::combine, &ModuleCost::autograd, &ModuleCost::whole, &ModuleCost::fuse,
+        &ModuleCost::beside, &ModuleCost::quantize_forward, &ModuleCost::quantize_backward}) {
     std::vector<double> times;
     for (const ModuleCost& cost : costs) {
       if (cost.*kind) times.push_back(*(cost.*kind));

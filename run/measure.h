@@ -16,6 +16,10 @@
 // once more under that plan, and the difference is a cost of its own. The first microbatch of a
 // step copies the dummy, which is a little faster than the addition that is priced.
 //
+// Quantization takes as much of a forward and of an input half as they take longer if each call
+// that quantizes is launched twice. The second one finds more of its operands in caches, so
+// that it is rather too little at small sizes.
+//
 // In one call of weight gradients (core/order/fuse_weights.h) the second and each further one take
 // a share of the first: calls of several are measured in a step of their own, at its end.
 //

@@ -202,6 +202,8 @@ TaskCosts Costs::of_layer(std::int32_t rank, std::int32_t chunk, std::int32_t la
     costs.more_of_whole = module->cost.whole.value_or(halves + costs.autograd) - halves;
     costs.fuse = module->cost.fuse.value_or(1);
     costs.beside = module->cost.beside.value_or(1);
+    costs.quantize_forward = module->cost.quantize_forward.value_or(0);
+    costs.quantize_backward = module->cost.quantize_backward.value_or(0);
   }
   for (const CostSetting& setting : settings) {
     const CostScope& scope = setting.scope;
@@ -214,7 +216,8 @@ TaskCosts Costs::of_layer(std::int32_t rank, std::int32_t chunk, std::int32_t la
     if (time && scope.layer < 0) value /= layers;
     if (time && scope.layer < 0 && scope.chunk < 0) value *= share;
     slot(costs, setting.key) = value;
-    if (setting.key == Key::Backward) costs.autograd = 0;  // whoever says b means all of it
+    if (setting.key == Key::Forward) costs.quantize_forward = 0;
+    if (setting.key == Key::Backward) costs.autograd = costs.quantize_backward = 0;
     if (setting.key == Key::Backward || setting.key == Key::Weight) {
       costs.more_of_whole = costs.autograd;
     }
@@ -235,6 +238,8 @@ TaskCosts Costs::of_chunk(std::int32_t rank, std::int32_t chunk, std::int32_t la
     for (const Key key : kOfLayers) slot(sum, key) += slot(next, key);
     sum.autograd += next.autograd;
     sum.more_of_whole += next.more_of_whole;
+    sum.quantize_forward += next.quantize_forward;
+    sum.quantize_backward += next.quantize_backward;
   }
   return sum;
 }
@@ -251,6 +256,12 @@ LinkCosts Costs::between(std::int32_t from, std::int32_t to) const {
     if (setting.key == Key::Bytes) costs.bytes = setting.value;
   }
   return costs;
+}
+
+bool Costs::tell_quantization() const {
+  return std::any_of(modules.list.begin(), modules.list.end(), [](const Module& module) {
+    return module.cost.quantize_forward || module.cost.quantize_backward;
+  });
 }
 
 bool Costs::uniform() const {

@@ -20,6 +20,9 @@
 // are part of it: a forward takes f + dispatch + combine. Later settings win over earlier ones, and
 // all over the model file.
 //
+// Quantization takes a part of a forward and of an input half (`quantize_forward`); a setting that
+// says f or b anew leaves open how much that is.
+//
 // Nothing here knows an order; durations.h applies costs to a task graph. Tested by costs_test.cpp.
 
 #pragma once
@@ -51,6 +54,8 @@ struct TaskCosts {
   double unshard = 0;
   double reshard = 0;
   double reduce = 0;
+  double quantize_forward = 0;   ///< quantization takes so much of `forward`
+  double quantize_backward = 0;  ///< and so much of `backward`
 
   friend bool operator==(const TaskCosts&, const TaskCosts&) = default;
 };
@@ -146,6 +151,8 @@ struct Costs {
   [[nodiscard]] TaskCosts of_chunk(std::int32_t rank, std::int32_t chunk,
                                    std::int32_t layers) const;
   [[nodiscard]] LinkCosts between(std::int32_t from, std::int32_t to) const;
+  /// Whether any module says what quantization takes.
+  [[nodiscard]] bool tell_quantization() const;
   /// Whether all chunks of all ranks are declared alike, and all links.
   [[nodiscard]] bool uniform() const;
 };

@@ -102,6 +102,9 @@ struct ModuleTimes {
   Account backward;
   Account weight;
   Account dispatch;  ///< a combine takes as long
+  // Microseconds of forward and backward.
+  double quantize_forward = 0;
+  double quantize_backward = 0;
 };
 
 // The types of a module that has one.
@@ -119,12 +122,19 @@ class Pricer {
     const LayerTypes types = types_of(module);
     ModuleTimes times;
     quantization_of_forward(times.forward, inventory, module);
+    times.quantize_forward = times.forward.microseconds();
     times.forward.add(products(inventory, types));
     attention(times.forward, inventory, 1);
     kept_once(times.forward, of, inventory);
     gathered(times.forward, of, inventory);
-    if (of.recompute == Recompute::Full) times.backward.add(times.forward);
-    quantization_of_backward(times.backward, inventory, module);
+    Account quantization;
+    quantization_of_backward(quantization, inventory, module);
+    times.quantize_backward = quantization.microseconds();
+    if (of.recompute == Recompute::Full) {
+      times.backward.add(times.forward);
+      times.quantize_backward += times.quantize_forward;
+    }
+    times.backward.add(quantization);
     times.backward.add(products(inventory, types));
     attention(times.backward, inventory, 2.5);
     kept_once(times.backward, of, inventory);
@@ -274,6 +284,10 @@ void state(std::optional<double>& cost, const Account& account, const Module& mo
 
 void state_all(Module& module, const ModuleTimes& times, bool exchanges, Origins& origins) {
   ModuleCost& cost = module.cost;
+  if (!cost.forward && times.quantize_forward > 0) cost.quantize_forward = times.quantize_forward;
+  if (!cost.backward && times.quantize_backward > 0) {
+    cost.quantize_backward = times.quantize_backward;
+  }
   state(cost.forward, times.forward, module, "forward", origins);
   state(cost.backward, times.backward, module, "backward", origins);
   state(cost.weight, times.weight, module, "weight", origins);

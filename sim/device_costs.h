@@ -14,7 +14,8 @@
 // and the optimizer are not counted. No rate is reached in full: which share is, is an assumption,
 // said with every figure, and measured costs (`capo measure`) are better.
 //
-// Costs that a module declares stay. Tested by device_costs_test.cpp.
+// Quantization is a pass of its own over memory, which costs name as the part of a forward or
+// backward that it is. Costs that a module declares stay. Tested by device_costs_test.cpp.
 
 #pragma once
 

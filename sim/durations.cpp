@@ -173,6 +173,14 @@ const TaskCosts& Durations::costs_of(const Task& task) const {
   return apart ? layers_[rank][chunk][step.layer] : chunks_[rank][chunk];
 }
 
+double Durations::quantizing(TaskId task) const {
+  const Task& of = subject_.graph.tasks[task];
+  if (!is_compute(of.kind) || of.kind == Kind::BackwardWeight) return 0;
+  const TaskCosts& costs = costs_of(of);
+  const double part = share(costs, step_of(subject_.lowered, of).part);
+  return part * (of.kind == Kind::Forward ? costs.quantize_forward : costs.quantize_backward);
+}
+
 double Durations::beside(TaskId task) const {
   return costs_of(subject_.graph.tasks[task]).beside;
 }

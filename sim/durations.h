@@ -67,6 +67,8 @@ class Durations {
   [[nodiscard]] RankId peer(const Task& transfer) const;
   /// The time of the bytes of a transfer that do not wait for its receive.
   [[nodiscard]] double ahead(const Task& transfer) const;
+  /// The part of a computation by itself that quantization takes.
+  [[nodiscard]] double quantizing(TaskId task) const;
   /// The cost `beside` of a computation.
   [[nodiscard]] double beside(TaskId task) const;
 

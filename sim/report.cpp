@@ -55,6 +55,8 @@ std::string rank_table(const Simulation& simulation) {
   const std::optional<PlanResult>& planned = simulation.planned();
   std::vector<std::vector<std::string>> rows{
       {"rank", "busy", "bubble", "exposed comm", "first", "last", "peak", "at", "microbatches"}};
+  const bool quantizes = simulation.tells_quantization();
+  if (quantizes) rows.front().insert(rows.front().begin() + 2, "quantizing");
   if (planned) rows.front().emplace_back("memory");
   for (std::size_t r = 0; r < simulation.ranks().size(); ++r) {
     const RankTimes& rank = simulation.ranks()[r];
@@ -63,6 +65,7 @@ std::string rank_table(const Simulation& simulation) {
     rows.push_back({std::to_string(r), at(rank.busy), at(rank.bubble), at(rank.exposed),
                     at(rank.first), at(rank.last), figure(peak.held), at(peak.time),
                     std::to_string(peak.microbatches)});
+    if (quantizes) rows.back().insert(rows.back().begin() + 2, at(simulation.quantizing_of(r)));
     if (planned) rows.back().push_back(memory_words(planned->ranks[r]));
   }
   return table(rows);

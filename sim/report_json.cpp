@@ -50,10 +50,12 @@ Json rank_json(const Simulation& simulation, std::size_t r) {
             {"peak_at", peak.time},
             {"peak_task", peak.task == kNoTask ? Json() : Json(simulation.label(peak.task))},
             {"microbatches_in_flight", peak.microbatches},
-            {"peak_bytes", nullptr}};
+            {"peak_bytes", nullptr},
+            {"quantizing", nullptr}};
   if (const auto& planned = simulation.planned()) {
     json["peak_bytes"] = planned->ranks[r].peak() + planned->ranks[r].weights;
   }
+  if (simulation.tells_quantization()) json["quantizing"] = simulation.quantizing_of(r);
   return json;
 }
 

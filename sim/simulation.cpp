@@ -102,6 +102,7 @@ Simulation::Simulation(const Input& input, const SimulationOptions& options,
       times_(std::move(times)),
       layers_(layer_counts(input.schedule)),
       ranks_(rank_times(subject_, times_)),
+      quantizing_(quantizing_times(subject_, costs_, times_)),
       span_(span_of(ranks_)),
       memory_(options.memory.value_or(MemoryChange{})) {
   for (const RankTimes& rank : ranks_) busiest_ = std::max(busiest_, rank.busy);
@@ -123,6 +124,13 @@ std::vector<MemoryPeak> Simulation::peaks_of(const MemoryChanges& changes) const
 
 std::vector<MemoryStep> Simulation::memory_course(std::int32_t rank) const {
   return memory_of(subject_, times_, same_for_all(input_.schedule, memory_), rank);
+}
+
+double Simulation::quantizing_of(std::size_t rank) const {
+  const std::vector<TaskId>& first = subject_.graph.first_of;
+  double sum = 0;
+  for (TaskId id = first[rank]; id < first[rank + 1]; ++id) sum += quantizing(id);
+  return sum;
 }
 
 double Simulation::peak() const {

@@ -91,6 +91,14 @@ class Simulation {
   /// Whether the orders are those of a replay, which are not those that are captured.
   [[nodiscard]] bool replayed() const;
 
+  /// Whether a cost tells what quantization takes of tasks.
+  [[nodiscard]] bool tells_quantization() const { return !quantizing_.empty(); }
+  /// The time that quantization takes of a task, and of all tasks of a rank; 0 if no cost tells it.
+  [[nodiscard]] double quantizing(TaskId task) const {
+    return quantizing_.empty() ? 0 : quantizing_[task];
+  }
+  [[nodiscard]] double quantizing_of(std::size_t rank) const;
+
   [[nodiscard]] double makespan() const { return times_.makespan; }
   [[nodiscard]] double span() const { return span_; }
   /// The part of the span or the makespan in which the busiest rank does not compute.
@@ -115,6 +123,7 @@ class Simulation {
   TaskTimes times_;
   std::vector<std::vector<std::int32_t>> layers_;  // by rank and chunk - 1
   std::vector<RankTimes> ranks_;
+  std::vector<double> quantizing_;  // by task; empty if no cost tells it
   double span_ = 0;
   double busiest_ = 0;
   MemoryChange memory_;

@@ -96,6 +96,24 @@ std::vector<RankTimes> rank_times(const Subject& subject, const TaskTimes& times
   return ranks;
 }
 
+std::vector<double> quantizing_times(const Subject& subject, const Costs& costs,
+                                     const TaskTimes& times) {
+  if (!costs.tell_quantization()) return {};
+  const Durations durations(subject, costs);
+  const TaskGraph& graph = subject.graph;
+  std::vector<double> all(graph.tasks.size(), 0);
+  for (TaskId id = 0; id < all.size(); ++id) {
+    const double quantizing = durations.quantizing(id);
+    if (quantizing <= 0) continue;
+    double by_themselves = 0;
+    graph.for_each_task(graph.start(id),
+                        [&](TaskId member) { by_themselves += durations.of_task(member); });
+    const double ran = times.end_of(graph, id) - times.start_of(graph, id);
+    all[id] = quantizing * ran / by_themselves;
+  }
+  return all;
+}
+
 double span_of(const std::vector<RankTimes>& ranks) {
   double span = 0;
   for (const RankTimes& rank : ranks) span = std::max(span, rank.last - rank.first);

@@ -77,6 +77,11 @@ struct RankTimes {
   std::vector<Idle> idle;
 };
 
+/// The time that quantization takes of each task as it ran: where tasks share a device, or are
+/// members of a composite, it grows or shrinks as they do. Empty if no cost tells it.
+[[nodiscard]] std::vector<double> quantizing_times(const Subject& subject, const Costs& costs,
+                                                   const TaskTimes& times);
+
 /// One RankTimes for each rank. A rank without a computation is idle throughout.
 [[nodiscard]] std::vector<RankTimes> rank_times(const Subject& subject, const TaskTimes& times);
 

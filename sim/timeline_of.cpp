@@ -48,7 +48,8 @@ TimedTask timed(const Simulation& simulation, TaskId id) {
                   .microbatch = task.microbatch,
                   .kind = task.kind,
                   .chunk = step.chunk,
-                  .entry = step.entry};
+                  .entry = step.entry,
+                  .quantizing = simulation.quantizing(id)};
   if (!is_compute(task.kind) || !task.member) return timed;
   timed.member = static_cast<std::uint8_t>(std::min<TaskId>(id - first_of_vertex(graph, id), 254));
   timed.members = members_of(graph, id);

@@ -43,6 +43,8 @@ Json cost_json(const ModuleCost& cost) {
   add(json, "dispatch", cost.dispatch);
   add(json, "combine", cost.combine);
   add(json, "autograd", cost.autograd);
+  add(json, "quantize_forward", cost.quantize_forward);
+  add(json, "quantize_backward", cost.quantize_backward);
   return json;
 }
 

@@ -122,6 +122,9 @@ struct ModuleCost {
   std::optional<double> fuse;
   /// Two tasks side by side on one device take this share of one after the other; nullopt: all.
   std::optional<double> beside;
+  // Quantization is a part of other times, and adds nothing to them.
+  std::optional<double> quantize_forward;   ///< it takes so much of `forward`
+  std::optional<double> quantize_backward;  ///< it takes so much of `backward`, and of `whole`
 
   friend bool operator==(const ModuleCost&, const ModuleCost&) = default;
 };

@@ -145,6 +145,8 @@ std::string with_costs(std::string_view model, const MeasuredCosts& costs) {
     state(stated, "whole", cost.whole);
     state(stated, "fuse", cost.fuse);
     state(stated, "beside", cost.beside);
+    state(stated, "quantize_forward", cost.quantize_forward);
+    state(stated, "quantize_backward", cost.quantize_backward);
   }
   if (costs.transfer) {
     Json& stated = object_in(json, "transfer");

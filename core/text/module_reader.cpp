@@ -103,7 +103,7 @@ constexpr std::array<JsonMember<ModuleBytes>, 6> kBytes{{
 Read<double> read_share(const JsonValue& value, std::string_view what) {
   return read_real(value, what, 0, 1e12);
 }
-constexpr std::array<JsonMember<ModuleCost>, 9> kCost{{
+constexpr std::array<JsonMember<ModuleCost>, 11> kCost{{
     {"forward", put<&ModuleCost::forward, read_microseconds>},
     {"backward", put<&ModuleCost::backward, read_microseconds>},
     {"weight", put<&ModuleCost::weight, read_microseconds>},
@@ -113,6 +113,8 @@ constexpr std::array<JsonMember<ModuleCost>, 9> kCost{{
     {"whole", put<&ModuleCost::whole, read_microseconds>},
     {"fuse", put<&ModuleCost::fuse, read_share>},
     {"beside", put<&ModuleCost::beside, read_share>},
+    {"quantize_forward", put<&ModuleCost::quantize_forward, read_microseconds>},
+    {"quantize_backward", put<&ModuleCost::quantize_backward, read_microseconds>},
 }};
 
 // Reads an object of the table's members into a section of the module.
@@ -187,12 +189,44 @@ Maybe refuse_parts(const JsonValue& shape, const ModuleShape& read) {
   return std::nullopt;
 }
 
+// A time that is a part of another one, both under their names.
+struct PartOfTime {
+  std::string_view part;
+  std::optional<double> ModuleCost::*takes;
+  std::string_view of;
+  std::optional<double> ModuleCost::*whole;
+  bool needed = true;  ///< nobody says the part alone
+};
+constexpr std::array kPartsOfTimes{
+    PartOfTime{"quantize_forward", &ModuleCost::quantize_forward, "forward", &ModuleCost::forward},
+    PartOfTime{"quantize_backward", &ModuleCost::quantize_backward, "backward",
+               &ModuleCost::backward},
+    PartOfTime{"quantize_backward", &ModuleCost::quantize_backward, "whole", &ModuleCost::whole,
+               false},
+};
+
+Maybe refuse_larger_parts(const JsonValue& cost, const ModuleCost& read) {
+  for (const PartOfTime& each : kPartsOfTimes) {
+    const std::optional<double> takes = read.*each.takes;
+    const std::optional<double> whole = read.*each.whole;
+    if (!takes || (!whole && !each.needed) || (whole && *takes <= *whole)) continue;
+    return malformed(cost.find(each.part)->span(),
+                     fmt::format("`cost.{}` is a part of `cost.{}`, ", each.part, each.of) +
+                         (whole ? fmt::format("and {:g} is more than {:g}", *takes, *whole)
+                                : "which is not said"));
+  }
+  return std::nullopt;
+}
+
 Maybe read_module(const JsonValue& value, Module& module) {
   if (auto refusal = refuse_other_object(value, "a module", kModuleKeys, kModelSchema)) {
     return refusal;
   }
   if (auto refusal = read_members(value, "", kModuleMembers, module)) return refusal;
   if (auto refusal = read_members(value, "", kSections, module)) return refusal;
+  if (const auto cost = value.find("cost")) {
+    if (auto refusal = refuse_larger_parts(*cost, module.cost)) return refusal;
+  }
   const auto shape = value.find("shape");
   return shape ? refuse_parts(*shape, module.shape) : std::nullopt;
 }

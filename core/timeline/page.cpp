@@ -149,6 +149,10 @@ PageJson tasks_of(const Timeline& timeline, Shared& labels) {
   json["member"] = fact([](Task task) { return std::uint32_t{task.member}; });
   json["members"] = fact([](Task task) { return std::uint32_t{task.members}; });
   json["label"] = fact([&](Task task) { return labels.add(timeline.label(task.id)); });
+  if (tells_quantization(timeline)) {
+    json["quantizing"] =
+        column_of<float>("f4", each_of(timeline.tasks, [](Task task) { return task.quantizing; }));
+  }
   std::size_t at = 0;
   json["bound"] =
       column(each_of(timeline.bound_by, [&](std::uint32_t by) { return distance(at++, by); }));
@@ -298,7 +302,7 @@ std::string section_of(const Picture& picture, std::size_t at) {
          "<details><summary>Order</summary><pre class=\"order\"></pre></details>\n</section>\n";
 }
 
-std::string legend() {
+std::string legend(const std::vector<Picture>& pictures) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kWords{
       {{"F", "forward"},
        {"B", "backward (I: input half)"},
@@ -311,6 +315,14 @@ std::string legend() {
         "<p><span style=\"background:var(--{0});border-color:var(--{0}-line)\">{1}"
         "</span>{2}</p>\n",
         kInks[at].name, kWords[at].first, kWords[at].second);
+  }
+  const bool quantizes = std::any_of(pictures.begin(), pictures.end(), [](const Picture& picture) {
+    return tells_quantization(picture.timeline);
+  });
+  if (quantizes) {
+    text +=
+        "<p><span style=\"background:linear-gradient(transparent 80%,var(--text) 80%)\">&nbsp;"
+        "</span>quantizing</p>\n";
   }
   return text + "</section>\n";
 }
@@ -339,8 +351,8 @@ std::string style() {
 
 std::string script() {
   std::string text;
-  for (const char* name :
-       {"columns", "picture", "rows", "view", "crowds", "signs", "paint", "panels", "page", "input"}) {
+  for (const char* name : {"columns", "picture", "rows", "view", "crowds", "signs", "paint",
+                           "panels", "page", "input"}) {
     text += part(name);
   }
   return text;
@@ -365,7 +377,7 @@ std::string html(const std::vector<Picture>& pictures) {
   }
   const std::map<std::string_view, std::string> parts{{"title", title_of(pictures)},
                                                       {"style", style()},
-                                                      {"sections", sections + legend()},
+                                                      {"sections", sections + legend(pictures)},
                                                       {"data", script_json(data)},
                                                       {"script", script()}};
   std::string text;

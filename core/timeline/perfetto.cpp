@@ -238,8 +238,21 @@ class PerfettoTrace {
     add_flows(event, event_field::kFlow, starts_, at);
     add_flows(event, event_field::kFlowEnd, ends_, at);
     put_event(task.begin);
+    const double quantizing = quantizing_together(timeline_, at);
+    if (quantizing > 0) add_quantizing(task, quantizing);
     start_event(EventType::End, lane_track(task.lane));
     put_event(task.end);
+  }
+
+  // A slice within that of its task.
+  void add_quantizing(const TimedTask& task, double takes) {
+    protozero::pbf_writer event = start_event(EventType::Begin, lane_track(task.lane));
+    event.add_uint64(event_field::kCategoryId, categories_.number_of(kQuantization, texts_));
+    event.add_uint64(event_field::kNameId,
+                     names_.number_of("quantize " + timeline_.label(task.id), texts_));
+    put_event(task.begin);
+    start_event(EventType::End, lane_track(task.lane));
+    put_event(task.begin + takes);
   }
 
   using Flows = std::vector<std::pair<std::uint32_t, std::uint64_t>>;

@@ -86,6 +86,20 @@ double seen(double width) {
   return std::max(0.8, width);
 }
 
+// A strip at the lower edge of a bar, from the bar's beginning on.
+void write_quantizing(const SvgLayout& layout, const TimedTask& task, Markup& out) {
+  if (task.quantizing <= 0) return;
+  constexpr double kStrip = 0.18;  // of a bar
+  const Row& row = layout.row_of(task.lane);
+  const double height = row.height / task.members;
+  const double strip = kStrip * height;
+  layout.for_each_piece(task.begin, task.begin + task.quantizing, [&](const Piece& piece) {
+    const double y = row.top + piece.drop + height * (task.member + 1) - strip;
+    out.add("<rect class=\"quantize\" x=\"", Length{piece.x}, "\" y=\"", Length{y}, "\" width=\"",
+            Length{piece.width}, "\" height=\"", Length{strip}, "\"/>");
+  });
+}
+
 // The members of a composite lie one above the other, since they run together.
 void write_bar(const SvgLayout& layout, const TimedTask& task, Markup& out) {
   const Row& row = layout.row_of(task.lane);
@@ -102,18 +116,26 @@ void write_bar(const SvgLayout& layout, const TimedTask& task, Markup& out) {
             Length{y + height / 2 + 0.35 * label.print}, "\" font-size=\"", Length{label.print},
             "\" text-anchor=\"middle\">", label.text, "</text>");
   });
+  write_quantizing(layout, task, out);
 }
 
-void write_title(const SvgLayout& layout, const TimedTask& task, double begin, double end,
-                 Markup& out) {
+struct Stretch {
+  double begin = 0;
+  double end = 0;
+  double quantizing = 0;
+};
+
+void write_title(const SvgLayout& layout, const TimedTask& task, const Stretch& of, Markup& out) {
   const Timeline& timeline = layout.timeline;
   out.add("<title>", Escaped{timeline.label(task.id)}, " of rank ", layout.rank_of(task));
   if (timeline.origin == Timeline::Origin::Listed) {
-    out.add(", at index ", figure(begin), " of its order</title>");
-  } else {
-    out.add(": from ", time_words(timeline, begin), " to ", time_words(timeline, end), ", ",
-            time_words(timeline, end - begin), " long</title>");
+    out.add(", at index ", figure(of.begin), " of its order</title>");
+    return;
   }
+  out.add(": from ", time_words(timeline, of.begin), " to ", time_words(timeline, of.end), ", ",
+          time_words(timeline, of.end - of.begin), " long");
+  if (of.quantizing > 0) out.add(", ", time_words(timeline, of.quantizing), " of it quantizing");
+  out.add("</title>");
 }
 
 void write_action(const SvgLayout& layout, const Bars& action, Markup& out) {
@@ -121,16 +143,16 @@ void write_action(const SvgLayout& layout, const Bars& action, Markup& out) {
     return layout.timeline.tasks[layout.sorted[at]];
   };
   const TimedTask& first = task_at(action.first);
-  double begin = first.begin;
-  double end = first.end;
+  Stretch of{.begin = first.begin, .end = first.end};
   for (std::size_t at = action.first; at < action.last; ++at) {
-    begin = std::min(begin, task_at(at).begin);
-    end = std::max(end, task_at(at).end);
+    of.begin = std::min(of.begin, task_at(at).begin);
+    of.end = std::max(of.end, task_at(at).end);
+    of.quantizing += task_at(at).quantizing;
   }
   out.add("<g class=\"", class_of(first.kind), "\" data-rank=\"", layout.rank_of(first),
           "\" data-chunk=\"", first.chunk, "\" data-microbatch=\"", first.microbatch,
-          "\" data-start=\"", ExactNumber{begin}, "\" data-end=\"", ExactNumber{end}, "\">");
-  write_title(layout, first, begin, end, out);
+          "\" data-start=\"", ExactNumber{of.begin}, "\" data-end=\"", ExactNumber{of.end}, "\">");
+  write_title(layout, first, of, out);
   for (std::size_t at = action.first; at < action.last; ++at) write_bar(layout, task_at(at), out);
   out.add("</g>\n");
 }

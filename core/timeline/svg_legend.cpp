@@ -74,6 +74,7 @@ double write_legend(const SvgLayout& layout, double top, Markup& out) {
   const bool together = std::any_of(timeline.tasks.begin(), timeline.tasks.end(),
                                     [](const TimedTask& task) { return task.members > 1; });
   if (together) keys.add("class=\"together\"", "run together");
+  if (tells_quantization(timeline)) keys.add("class=\"quantize\"", "quantizing");
   if (!timeline.bubbles.empty()) keys.add("fill=\"url(#idle)\"", "idle");
   if (!timeline.memory.empty()) keys.add("class=\"held\"", "memory held");
   const std::string stroke =

@@ -50,6 +50,15 @@ svg{font-family:Helvetica,Arial,sans-serif}
 .alarm-words{fill:#000000;font-weight:bold;paint-order:stroke;stroke:#ffffff;stroke-width:2px}
 )";
 
+// The mark of quantization within a task's bar. On a dark page it is light, as words are there; a
+// column is always light.
+constexpr std::string_view kQuantizeStyle =
+    R"(.task rect.quantize,.quantize{fill:#16181d;stroke:none}
+)";
+constexpr std::string_view kDarkQuantizeStyle =
+    R"(@media (prefers-color-scheme:dark){.task rect.quantize,.quantize{fill:#eceef2}}
+)";
+
 // The colours of the classes of tasks on a screen, light and dark.
 std::string screen_style() {
   std::string light;
@@ -166,7 +175,12 @@ void write_page_head(const std::vector<const Picture*>& pictures, Page page, con
     out.add(picture == pictures.front() ? "" : " | ", Escaped{picture->title}, ": ",
             Escaped{picture->verdict});
   }
-  out.add("</title>\n<style>", column ? std::string(kColumnStyle) : screen_style(), "</style>\n");
+  const bool quantizes = std::any_of(pictures.begin(), pictures.end(), [](const Picture* picture) {
+    return tells_quantization(picture->timeline);
+  });
+  out.add("</title>\n<style>", column ? std::string(kColumnStyle) : screen_style(),
+          quantizes ? kQuantizeStyle : "", quantizes && !column ? kDarkQuantizeStyle : "",
+          "</style>\n");
   write_definitions(page, out);
   out.add("<rect class=\"page\" width=\"100%\" height=\"100%\"/>\n");
 }

@@ -47,6 +47,8 @@ struct TimedTask {
   /// The position in its rank's order of the entry that it is, or was made for; kNoPosition if that
   /// is not known.
   std::uint32_t entry = kNoPosition;
+  /// Quantization takes so much of its time, wherever in it that stands; 0 if that is not known.
+  double quantizing = 0;
 };
 
 /// A stretch of time in which a rank computes nothing.
@@ -102,6 +104,16 @@ struct Timeline {
   /// made from, which outlives the timeline.
   std::function<std::string(std::uint32_t id)> label;
 };
+
+/// The time that quantization takes of a task of `tasks`, with that of the members of its composite
+/// that follow it there.
+[[nodiscard]] double quantizing_together(const Timeline& timeline, std::size_t at);
+
+/// Whether it takes any time of any task.
+[[nodiscard]] bool tells_quantization(const Timeline& timeline);
+
+/// The category of that time in traces.
+inline constexpr std::string_view kQuantization = "quantization";
 
 /// The timeline as a Chrome trace, which Perfetto and chrome://tracing open: a process is a rank, a
 /// thread is a lane, and what a rank holds is a counter. Traces count in microseconds; a unit of

@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <string_view>
 
 namespace capo {
@@ -39,6 +41,18 @@ Json event_of(const TimedTask& task, const Timeline& timeline) {
           {"args", std::move(arguments)}};
 }
 
+// A slice within that of its task, which it follows in the trace; it begins where the task does.
+Json slice_of_quantization(const TimedTask& task, double takes, const Timeline& timeline) {
+  return {{"name", "quantize " + timeline.label(task.id)},
+          {"cat", kQuantization},
+          {"ph", "X"},
+          {"ts", task.begin},
+          {"dur", takes},
+          {"pid", timeline.lanes[task.lane].rank},
+          {"tid", task.lane},
+          {"args", Json::object()}};
+}
+
 Json counter_of(std::size_t rank, const HeldMemory& memory) {
   return {{"name", "held"},
           {"ph", "C"},
@@ -70,8 +84,12 @@ class Events {
       const auto& [rank, name] = timeline.lanes[lane];
       if (!name.empty()) add(naming("thread_name", rank, lane, name));
     }
-    for (const TimedTask& task : timeline.tasks) {
-      if (task.member == 0) add(event_of(task, timeline));
+    for (std::size_t at = 0; at < timeline.tasks.size(); ++at) {
+      const TimedTask& task = timeline.tasks[at];
+      if (task.member > 0) continue;
+      add(event_of(task, timeline));
+      const double quantizing = quantizing_together(timeline, at);
+      if (quantizing > 0) add(slice_of_quantization(task, quantizing, timeline));
     }
     for (std::size_t rank = 0; rank < timeline.memory.size(); ++rank) {
       for (const HeldMemory& memory : timeline.memory[rank]) add(counter_of(rank, memory));
@@ -104,6 +122,19 @@ Json findings_as_json(const Picture& picture) {
 std::string_view name_of(Timeline::Origin origin) {
   constexpr std::array<std::string_view, 3> kNames{"predicted", "measured", "listed"};
   return kNames[as_index(origin)];
+}
+
+double quantizing_together(const Timeline& timeline, std::size_t at) {
+  double takes = timeline.tasks[at].quantizing;
+  for (++at; at < timeline.tasks.size() && timeline.tasks[at].member > 0; ++at) {
+    takes += timeline.tasks[at].quantizing;
+  }
+  return takes;
+}
+
+bool tells_quantization(const Timeline& timeline) {
+  return std::any_of(timeline.tasks.begin(), timeline.tasks.end(),
+                     [](const TimedTask& task) { return task.quantizing > 0; });
 }
 
 std::string chrome_trace(const Timeline& timeline) {

@@ -71,6 +71,7 @@ class TraceReading {
 
   Refused read_event(const JsonValue& event) {
     const std::string phase = text_of(event, "ph");
+    if (phase == "X" && text_of(event, "cat") == kQuantization) return read_quantizing(event);
     if (phase == "X") return read_task(event);
     if (phase == "C") return read_memory(event);
     if (phase == "i") return read_finding(event);
@@ -135,6 +136,16 @@ class TraceReading {
     name_action(labels_->back(), task);
     picture_.timeline.makespan = std::max(picture_.timeline.makespan, task.end);
     picture_.timeline.tasks.push_back(task);
+    return std::nullopt;
+  }
+
+  // A part of the task in front of it.
+  Refused read_quantizing(const JsonValue& event) {
+    auto& tasks = picture_.timeline.tasks;
+    if (tasks.empty()) return malformed(event.span(), "there is no task that it is a part of");
+    TimedTask& task = tasks.back();
+    if (auto refused = read_number(event, "dur", 0, task.quantizing)) return refused;
+    task.quantizing = std::min(task.quantizing, task.end - task.begin);
     return std::nullopt;
   }
 

@@ -72,7 +72,7 @@ TEST(MeasureCommand, WithAFileTellsWhatItMeasured) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_EQ(outcome.out.find("measured on host (this machine's processor), microseconds\n"
                              "module                 forward  backward    weight  dispatch   "
-                             "combine  autograd     whole      fuse    beside\n"
+                             "combine  autograd     whole      fuse    beside   quant F   quant B\n"
                              "fc    "),
             0u)
       << outcome.out;

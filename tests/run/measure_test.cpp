@@ -83,6 +83,25 @@ TEST(Measure, GivesEveryKindOfTaskItsOwnTime) {
   EXPECT_FALSE(cost->combine.has_value());
 }
 
+TEST(Measure, TellsWhatQuantizationTakesOfForwardAndBackward) {
+  Module module = small(ModuleKind::Linear);
+  module.recipe = Recipe::Mxfp8;
+  CountingEngine engine;
+  const auto cost = measure_module(engine, module, {});
+  ASSERT_TRUE(cost.has_value());
+  EXPECT_EQ(cost->quantize_forward, 2) << "rows, and the weight of each microbatch";
+  EXPECT_EQ(cost->quantize_backward, 1) << "rows of the gradient";
+  module.weight_cache = WeightCache::Device;
+  const auto kept = measure_module(engine, module, {});
+  ASSERT_TRUE(kept.has_value());
+  EXPECT_EQ(kept->quantize_forward, 1);
+  EXPECT_EQ(*cost->forward - *kept->forward, 1);
+  module.recipe = Recipe::Current;  // which runs in the module's own type
+  const auto current = measure_module(engine, module, {});
+  ASSERT_TRUE(current.has_value());
+  EXPECT_FALSE(current->quantize_forward.has_value());
+}
+
 TEST(Measure, MeasuresExchangesWhereTheyAreAskedFor) {
   CountingEngine engine;
   const auto cost =

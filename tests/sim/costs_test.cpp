@@ -137,6 +137,32 @@ TEST(Costs, OfAWholeBackwardAddUpUntilAHalfIsStated) {
   EXPECT_EQ(costs_of(model)->of_chunk(0, 1, 2).more_of_whole, 12);
 }
 
+TEST(Costs, OfQuantizationAddUpUntilWhatTheyArePartOfIsStated) {
+  Model model;
+  model.modules.list = {{.name = "mlp",
+                         .cost = {.forward = 3,
+                                  .backward = 4,
+                                  .weight = 5,
+                                  .quantize_forward = 1,
+                                  .quantize_backward = 2}}};
+  model.modules.layers = {{{0}}};
+  auto stated = costs_of(model);
+  ASSERT_TRUE(stated.has_value());
+  EXPECT_TRUE(stated->tell_quantization());
+  EXPECT_EQ(stated->of_chunk(0, 1, 2).quantize_forward, 2);
+  EXPECT_EQ(stated->of_chunk(0, 1, 2).quantize_backward, 4);
+  EXPECT_EQ(stated->of_chunk(0, 1, 2).forward, 6) << "of which it is a part";
+  stated->set({.key = CostSetting::Key::Weight, .value = 10});
+  EXPECT_EQ(stated->of_chunk(0, 1, 2).quantize_backward, 4);
+  stated->set({.key = CostSetting::Key::Forward, .value = 10});
+  EXPECT_EQ(stated->of_chunk(0, 1, 2).quantize_forward, 0);
+  EXPECT_EQ(stated->of_chunk(0, 1, 2).quantize_backward, 4);
+  stated->set({.key = CostSetting::Key::Backward, .value = 10});
+  EXPECT_EQ(stated->of_chunk(0, 1, 2).quantize_backward, 0);
+  model.modules.list[0].cost.quantize_forward = model.modules.list[0].cost.quantize_backward = {};
+  EXPECT_FALSE(costs_of(model)->tell_quantization());
+}
+
 TEST(Costs, AFurtherWeightGradientOfACallTakesAShare) {
   EXPECT_EQ(Costs().of_chunk(0, 1, 1).fuse, 1);
   Costs costs;

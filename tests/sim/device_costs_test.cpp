@@ -113,6 +113,8 @@ TEST(DeviceCosts, OfQuantizationAreTheBytesThatItReadsAndWrites) {
                             operand_bytes({DataType::Bf16, Recipe::Block}, 64, 192) +
                             operand_bytes({DataType::Bf16, Recipe::Block}, 64, 64));
     const ModuleCost of = cost(model, slow);
+    EXPECT_NEAR(*of.quantize_forward, *of.forward - kept - products, 1e-6);
+    EXPECT_NEAR(of.quantize_backward.value_or(0), *of.backward - kept - products, 1e-6);
     return std::pair(*of.forward - kept - products, *of.backward - kept - products);
   };
   Module module{.kind = ModuleKind::LayerNormMlp, .recipe = Recipe::Block};
@@ -128,6 +130,21 @@ TEST(DeviceCosts, OfQuantizationAreTheBytesThatItReadsAndWrites) {
   EXPECT_NEAR(without(module).first, rows + weights, 1e-6) << "of each microbatch";
   module.flags.high_precision_backward = true;
   EXPECT_NEAR(without(module).second, 0, 1e-6);
+}
+
+TEST(DeviceCosts, OfAQuantizationAreAPartOfWhatIsPricedAlone) {
+  const Module block{.kind = ModuleKind::LayerNormMlp, .recipe = Recipe::Block};
+  DeviceFigures slow = kBytes;
+  slow.memory = 1e6;
+  const ModuleCost once = cost(model_of(block), slow);
+  const ModuleCost again =
+      cost(model_of(block, [](ModelConfiguration& of) { of.recompute = Recompute::Full; }), slow);
+  EXPECT_NEAR(*again.quantize_backward, *once.quantize_backward + *once.quantize_forward, 1e-6);
+  Module stated = block;
+  stated.cost.forward = 1;
+  EXPECT_FALSE(cost(model_of(stated), slow).quantize_forward) << "its author says what it is";
+  EXPECT_TRUE(cost(model_of(stated), slow).quantize_backward);
+  EXPECT_FALSE(cost(model_of({.kind = ModuleKind::LayerNormMlp}), slow).quantize_forward);
 }
 
 // A rank sends 128 rows of 128 bytes, half of them to the other rank.

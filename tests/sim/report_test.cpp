@@ -42,6 +42,26 @@ TEST(SimulationReport, JsonHasWhatTheTextHas) {
   EXPECT_EQ(json["critical_path"].back()["end"], json["makespan"]);
 }
 
+TEST(SimulationReport, TellsWhatQuantizationTakesOfEachRank) {
+  Costs costs;
+  costs.modules = {.list = {{.name = "mlp",
+                             .cost = {.forward = 4,
+                                      .backward = 6,
+                                      .weight = 5,
+                                      .quantize_forward = 1,
+                                      .quantize_backward = 2}}},
+                   .layers = {{{0}}}};
+  const auto s = simulate_named({.name = "1f1b", .ranks = 2, .microbatches = 2}, {.costs = costs});
+  EXPECT_NE(text_report(**s).find("rank  busy  quantizing  bubble"), std::string::npos)
+      << text_report(**s);
+  const auto json = nlohmann::json::parse(json_report(**s, {}));
+  EXPECT_EQ(json["ranks"][0]["quantizing"], 6);
+  const auto without = simulate_named({.name = "1f1b", .ranks = 2, .microbatches = 2});
+  EXPECT_EQ(text_report(**without).find("quantizing"), std::string::npos);
+  EXPECT_TRUE(
+      nlohmann::json::parse(json_report(**without, {}))["ranks"][0]["quantizing"].is_null());
+}
+
 TEST(SimulationReport, ListsAreCutAndSayHowLongTheyWere) {
   const auto s = simulate_named({.name = "1f1b", .ranks = 4, .microbatches = 8});
   const auto whole = nlohmann::json::parse(json_report(**s, {}));

@@ -6,6 +6,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 namespace capo {
 namespace {
 
@@ -73,6 +76,55 @@ TEST(ChromeTrace, ACompositeIsOneEvent) {
   const auto s = simulate_text("capo 1\nrank 0: F1.0 (F1.1 B1.0) B1.1\n");
   const std::string trace = chrome_trace(timeline_of(**s));
   EXPECT_NE(trace.find("\"F1.1&B1.0\""), std::string::npos);
+}
+
+// Costs of every layer of one module.
+Costs of_module(ModuleCost cost) {
+  Costs costs;
+  costs.modules = {.list = {{.name = "mlp", .cost = cost}}, .layers = {{{0}}}};
+  return costs;
+}
+
+constexpr ModuleCost kQuantizing{.forward = 4,
+                                 .backward = 6,
+                                 .weight = 5,
+                                 .whole = 10,
+                                 .quantize_forward = 1,
+                                 .quantize_backward = 2};
+
+std::vector<double> quantizing(const Simulation& simulation) {
+  std::vector<double> all;
+  for (const TimedTask& task : timeline_of(simulation).tasks) all.push_back(task.quantizing);
+  return all;
+}
+
+TEST(Quantization, IsAPartOfForwardsAndOfBackwards) {
+  const auto s = simulate_text("[1, -1, -1.5]", {.costs = of_module(kQuantizing)});
+  EXPECT_EQ(quantizing(**s), (std::vector<double>{1, 2, 0}));
+  EXPECT_EQ((*s)->makespan(), 15) << "what it was without";
+  EXPECT_EQ((*s)->quantizing_of(0), 3);
+  const auto whole = simulate_text("[1, -1]", {.costs = of_module(kQuantizing)});
+  EXPECT_EQ(quantizing(**whole), (std::vector<double>{1, 2}));
+  EXPECT_EQ((*whole)->makespan(), 14);
+}
+
+TEST(Quantization, IsOfNoTaskWhereNobodyTellsIt) {
+  const auto s = simulate_text("[1, -1, -1.5]");
+  EXPECT_EQ(quantizing(**s), (std::vector<double>{0, 0, 0}));
+  EXPECT_FALSE((*s)->tells_quantization());
+}
+
+// F1.1 and B1.0 run together, in half of what they take one after the other.
+TEST(Quantization, ShrinksWithTheCompositeThatItIsIn) {
+  Costs costs = of_module(kQuantizing);
+  costs.overlap = 0.5;
+  const auto s = simulate_text("capo 1\nrank 0: F1.0 (F1.1 B1.0) B1.1\n", {.costs = costs});
+  EXPECT_EQ(quantizing(**s), (std::vector<double>{1, 0.5, 1, 2}));
+  const std::string trace = chrome_trace(timeline_of(**s));
+  EXPECT_NE(trace.find(R"("name":"quantize F1.1&B1.0","cat":"quantization","ph":"X","ts":4.0,)"
+                       R"("dur":1.5,)"),
+            std::string::npos)
+      << trace;
 }
 
 }  // namespace

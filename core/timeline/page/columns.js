@@ -62,6 +62,8 @@ class Tasks {
       this[name] = column(data[name]);
     }
     this.end = ends(this.begin, column(data.length));
+    // The time that quantization takes of each; undefined where no task tells it.
+    this.quantizing = data.quantizing && column(data.quantizing);
     this.bound = tasksAt(column(data.bound), (at) => at);
     this.waitsAt = beginnings(column(data.waitCounts));
     this.waitsFrom = tasksAt(column(data.waits), this.ownersOfWaits());

@@ -334,6 +334,19 @@ class Painter {
     pen.lineWidth = 0.7;
     pen.strokeStyle = fill.line;
     pen.strokeRect(x + 0.5, y + 0.5, width - 1, height - 1);
+    this.paintQuantizing(bar, y + height);
+  }
+
+  // A strip at the lower edge of a bar, from its beginning on.
+  paintQuantizing(bar, bottom) {
+    const takes = bar.row.picture.tasks.quantizing?.[bar.task] ?? 0;
+    if (takes <= 0) return;
+    const strip = 0.18 * this.placeOf(bar).height;
+    const left = Math.max(bar.x, this.view.left - 2);
+    const right = Math.min(bar.x + takes * this.view.perTime, this.view.width + 2);
+    if (right <= left) return;
+    this.pen.fillStyle = this.colours.text;
+    this.pen.fillRect(left, bottom - strip, right - left, strip);
   }
 
   paintLabels() {

@@ -132,8 +132,13 @@ class Hint {
     const listed = picture.origin === "listed";
     const times = listed ? `at index ${tasks.begin[task]} of its order`
       : `from ${picture.time(tasks.begin[task])} to ${picture.time(tasks.end[task])}, ` +
-        `${picture.time(tasks.end[task] - tasks.begin[task])} long`;
+        `${picture.time(tasks.end[task] - tasks.begin[task])} long${this.wordsOfQuantizing(picture, task)}`;
     return [picture.placedLabel(task), times, ...this.wordsOfCauses(picture, task)];
+  }
+
+  wordsOfQuantizing(picture, task) {
+    const takes = picture.tasks.quantizing?.[task] ?? 0;
+    return takes > 0 ? `, ${picture.time(takes)} of it quantizing` : "";
   }
 
   wordsOfCauses(picture, task) {

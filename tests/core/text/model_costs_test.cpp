@@ -49,7 +49,9 @@ TEST(ModelCosts, AreReadBackAsTheyWereGiven) {
                     .dispatch = 4,
                     .combine = 5,
                     .autograd = 6,
-                    .whole = 7}},
+                    .whole = 7,
+                    .quantize_forward = 0.5,
+                    .quantize_backward = 2}},
                   {"b", {.forward = 0.25, .backward = 0, .weight = 1e6}}},
       .transfer = TransferCost{
           .latency = 2, .bandwidth = 1000, .bytes = 4096, .crowded = 1.25, .ahead = 1024}};
@@ -59,6 +61,25 @@ TEST(ModelCosts, AreReadBackAsTheyWereGiven) {
   for (const Module& module : model->modules.list) {
     EXPECT_EQ(module.cost, costs.modules.at(module.name)) << module.name;
   }
+}
+
+TEST(ModelCosts, APartIsNoMoreThanWhatItIsAPartOf) {
+  const auto refused = [](const std::string& cost) -> std::string {
+    const auto model =
+        read_model(R"({"schema": 1, "modules": {"m": {"cost": {)" + cost + "}}}}", {});
+    return model ? "" : model.error().finding.message;
+  };
+  EXPECT_EQ(
+      refused(R"("forward": 2, "quantize_forward": 2, "backward": 3, "quantize_backward": 0)"), "");
+  EXPECT_EQ(refused(R"("forward": 2, "quantize_forward": 2.5)"),
+            "`cost.quantize_forward` is a part of `cost.forward`, and 2.5 is more than 2");
+  EXPECT_EQ(refused(R"("backward": 2, "quantize_forward": 1)"),
+            "`cost.quantize_forward` is a part of `cost.forward`, which is not said");
+  EXPECT_EQ(refused(R"("quantize_backward": 1)"),
+            "`cost.quantize_backward` is a part of `cost.backward`, which is not said");
+  EXPECT_EQ(refused(R"("backward": 3, "quantize_backward": 2, "whole": 2)"), "");
+  EXPECT_EQ(refused(R"("backward": 3, "quantize_backward": 2, "whole": 1)"),
+            "`cost.quantize_backward` is a part of `cost.whole`, and 2 is more than 1");
 }
 
 TEST(ModelCosts, WithoutABandwidthThereIsNone) {

@@ -68,6 +68,14 @@ TEST(Page, ColumnsAreAsWideAsTheirNumbers) {
             (std::vector<std::uint32_t>{0, 1, kNoPosition}));
 }
 
+TEST(Page, WhatQuantizationTakesIsAColumnWhereItIsTold) {
+  Picture picture = picture_of_three();
+  EXPECT_FALSE(data_of(html({picture}))["pictures"][0]["tasks"].contains("quantizing"));
+  picture.timeline.tasks[1].quantizing = 0.25;
+  const json tasks = data_of(html({picture}))["pictures"][0]["tasks"];
+  EXPECT_EQ(numbers_of<float>(tasks["quantizing"]), (std::vector<float>{0, 0.25, 0}));
+}
+
 TEST(Page, LabelsThatRepeatStandOnce) {
   const json picture = data_of(html({picture_of_three()}))["pictures"][0];
   EXPECT_EQ(picture["labels"], json({"F1.3", "F1.300"}));

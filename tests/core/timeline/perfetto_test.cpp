@@ -245,6 +245,20 @@ TEST(Perfetto, SlicesAreTheTimelines) {
   }
 }
 
+TEST(Perfetto, QuantizationIsASliceWithinItsTask) {
+  Picture picture = step();
+  picture.timeline.tasks[0].quantizing = 0.5;
+  const Decoded decoded = Decoder(perfetto_trace(picture)).decoded;
+  ASSERT_EQ(decoded.slices.size(), 5U);
+  const auto part =
+      std::find_if(decoded.slices.begin(), decoded.slices.end(),
+                   [](const Slice& slice) { return slice.category == "quantization"; });
+  ASSERT_NE(part, decoded.slices.end());
+  EXPECT_EQ(part->name, "quantize F2.7");
+  EXPECT_EQ(part->begin, 1'500'000U);
+  EXPECT_EQ(part->end, 2'000'000U);
+}
+
 TEST(Perfetto, TracksAreRanksWithTheirLanesBelow) {
   const Decoded decoded = Decoder(perfetto_trace(step())).decoded;
   std::map<std::string, std::string> parents;

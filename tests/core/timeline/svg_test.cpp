@@ -163,6 +163,29 @@ TEST(Svg, MembersOfACompositeLieOneAboveTheOther) {
   EXPECT_EQ(svg(small_picture()).find(">run together</text>"), std::string::npos);
 }
 
+TEST(Svg, QuantizationIsAStripInTheBarOfItsTask) {
+  Picture picture = small_picture();
+  TimedTask& task = picture.timeline.tasks[0];
+  task.quantizing = 0.25;
+  const std::string text = svg(picture);
+  const auto strips = of_class(elements_of(text), "quantize");
+  ASSERT_EQ(strips.size(), 2U) << "the strip, and its key";
+  const auto all = elements_of(text);
+  const auto bar = std::find_if(all.begin(), all.end(), [](const Element& each) {
+    return each.name == "rect" && each["height"] == "22" && each["class"].empty();
+  });
+  ASSERT_NE(bar, all.end());
+  EXPECT_EQ(strips[0]["x"], (*bar)["x"]);
+  EXPECT_NEAR(std::stod(strips[0]["width"]), std::stod((*bar)["width"]) / 4, 0.02);
+  EXPECT_NEAR(std::stod(strips[0]["y"]) + std::stod(strips[0]["height"]),
+              std::stod((*bar)["y"]) + 22, 0.02);
+  EXPECT_NE(text.find(", 0.25 of it quantizing</title>"), std::string::npos);
+  EXPECT_NE(text.find(">quantizing</text>"), std::string::npos);
+  EXPECT_EQ(svg(small_picture()).find("quantiz"), std::string::npos);
+  EXPECT_NE(svg(picture, {.page = Page::Column}).find("rect class=\"quantize\""),
+            std::string::npos);
+}
+
 TEST(Svg, IdleTimeTellsItsCause) {
   const std::string text = svg(small_picture());
   EXPECT_EQ(of_class(elements_of(text), "bubble").size(), 1U);

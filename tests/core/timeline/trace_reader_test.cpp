@@ -64,6 +64,31 @@ TEST(TraceReader, APictureComesBackAsItsTraceSaysIt) {
   EXPECT_FALSE(read->accepted);
 }
 
+TEST(TraceReader, WhatQuantizationTakesComesBackAsAPartOfItsTask) {
+  Picture picture = measured();
+  picture.timeline.tasks[0].quantizing = 0.25;
+  const std::string text = chrome_trace(picture);
+  const auto read = read_timeline(text, {});
+  ASSERT_TRUE(read) << read.error().finding.message;
+  ASSERT_EQ(read->timeline.tasks.size(), 3U);
+  EXPECT_EQ(read->timeline.tasks[0].quantizing, 0.25);
+  EXPECT_EQ(read->timeline.tasks[1].quantizing, 0);
+  EXPECT_EQ(chrome_trace(*read), text);
+}
+
+TEST(TraceReader, WhatQuantizationTakesStandsBehindItsTaskAndWithinIt) {
+  const auto with = [](const std::string& events) {
+    return R"({"schema": "capo.timeline/1", "otherData": {}, "traceEvents": [)" + events + "]}";
+  };
+  const std::string task = R"({"ph": "X", "pid": 0, "tid": 0, "ts": 1, "dur": 2, "name": "F1.0"})";
+  const std::string part = R"({"ph": "X", "cat": "quantization", "pid": 0, "tid": 0, "ts": 1, )";
+  EXPECT_EQ(refusal_of(with(part + R"("dur": 1})")), "there is no task that it is a part of");
+  EXPECT_EQ(refusal_of(with(task + "," + part + R"("dur": -1})")).substr(0, 8), "dur must");
+  const auto read = read_timeline(with(task + "," + part + R"("dur": 9})"), {});
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->timeline.tasks[0].quantizing, 2) << "all of it";
+}
+
 TEST(TraceReader, OrdersAreNoTimelines) {
   EXPECT_FALSE(is_timeline("[1, -1]"));
   EXPECT_FALSE(is_timeline(R"({"schema": 1, "ranks": []})"));

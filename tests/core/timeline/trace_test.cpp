@@ -41,5 +41,20 @@ TEST(ChromeTrace, CountsWhatARankHolds) {
             std::string::npos);
 }
 
+TEST(ChromeTrace, QuantizationIsASliceWithinItsTask) {
+  const Timeline timeline = on_one_lane(
+      {{.begin = 1, .end = 3, .microbatch = 0, .kind = Kind::Forward, .quantizing = 0.5},
+       {.begin = 3, .end = 4, .microbatch = 0, .kind = Kind::BackwardWeight}},
+      {"F1.0", "W1.0"});
+  const std::string trace = chrome_trace(timeline);
+  const std::size_t task = trace.find(R"({"name":"F1.0")");
+  const std::size_t part = trace.find(
+      R"({"name":"quantize F1.0","cat":"quantization","ph":"X","ts":1.0,"dur":0.5,"pid":0,"tid":0,)");
+  ASSERT_NE(part, std::string::npos) << trace;
+  EXPECT_LT(task, part);
+  EXPECT_LT(part, trace.find(R"({"name":"W1.0")"));
+  EXPECT_EQ(trace.find("quantize W1.0"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace capo
