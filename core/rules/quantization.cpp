@@ -315,7 +315,8 @@ void amax_order(const Context& context, Findings& out) {
 // Most steps have neither a module that quantizes nor a device that is told, and are asked no more.
 bool concerns(const Context& context) {
   const std::vector<Module>& list = context.options().modules.list;
-  return context.options().environment.architecture ||
+  const Environment& environment = context.options().environment;
+  return environment.architecture || environment.cublaslt ||
          std::any_of(list.begin(), list.end(),
                      [](const Module& module) { return quantizes(recipe_of(module)); });
 }

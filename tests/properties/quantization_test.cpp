@@ -1,4 +1,5 @@
-// Weights of the step before, and reductions of magnitudes, are found where the oracle says.
+// Weights of the step before, modules that no capture takes as they are, and reductions of
+// magnitudes are found where the oracle says.
 
 #include "testing/generators/sound_planned.h"
 #include "testing/laws/checked.h"
@@ -7,11 +8,14 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <array>
 #include <cstddef>
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -83,6 +87,87 @@ RC_GTEST_PROP(QuantizedWeights, AreStaleWhereTheOracleSays, ()) {
     const WitnessEntry& read = finding.witness.tasks.front();
     const RankOrder& rank = declared.schedule.ranks[static_cast<std::size_t>(read.rank)];
     found.emplace(ChunkOfRank{read.rank, rank.order[read.index].chunk}, read.index);
+  }
+  RC_CLASSIFY(!expected.empty());
+  RC_ASSERT(found == expected);
+}
+
+// A module of any kind and recipe; what delays its weight gradients is for the chunk to say.
+Module any_module() {
+  constexpr std::array kKinds{ModuleKind::Linear,          ModuleKind::LayerNormLinear,
+                              ModuleKind::LayerNormMlp,    ModuleKind::GroupedLinear,
+                              ModuleKind::GroupedLinearOp, ModuleKind::GroupedMlp};
+  Module module{.kind = *rc::gen::elementOf(kKinds)};
+  module.recipe = *rc::gen::element(Recipe::None, Recipe::Delayed, Recipe::Current, Recipe::Block,
+                                    Recipe::Mxfp8, Recipe::Nvfp4);
+  if (*rc::gen::inRange(0, 4) == 0) module.dtype = DataType::Fp32;
+  if (is_grouped(*module.kind)) module.splits = *rc::gen::element(Splits::Host, Splits::Device);
+  if (*rc::gen::arbitrary<bool>()) {
+    module.weight_cache = *rc::gen::element(WeightCache::Device, WeightCache::Python);
+  }
+  module.flags.fuse_wgrad_accumulation = true;
+  module.flags.bias = *rc::gen::arbitrary<bool>();
+  module.flags.frozen_weight = *rc::gen::inRange(0, 4) == 0;
+  module.flags.high_precision_backward = *rc::gen::inRange(0, 4) == 0;
+  return module;
+}
+
+oracle::QuantizedModule as_the_oracle_has_it(const Module& module) {
+  return {.recipe = static_cast<oracle::QuantizedModule::Recipe>(recipe_of(module)),
+          .groups = is_grouped(*module.kind),
+          .operation = facts_of(*module.kind).operation,
+          .dense_mlp = module.kind == ModuleKind::LayerNormMlp,
+          .sizes_on_device = module.splits == Splits::Device,
+          .full_precision = module.dtype == DataType::Fp32,
+          .delays_weights = module.flags.delay_wgrad,
+          .trained = !module.flags.frozen_weight,
+          .bias = module.flags.bias,
+          .plain_backward = module.flags.high_precision_backward,
+          .python_says_requantize = module.weight_cache == WeightCache::Python};
+}
+
+// Module by module, as findings name them.
+using Troubles = std::set<std::pair<std::string, oracle::QuantizingTrouble>>;
+
+RC_GTEST_PROP(QuantizingModules, AreInTroubleWhereTheOracleSays, ()) {
+  Declared declared = *sound_planned();
+  keep_quantized_weights(declared);
+  declared.options.plan = {};
+  Environment& environment = declared.options.environment;
+  oracle::QuantizingDevice device;
+  device.kind = *rc::gen::element(oracle::QuantizingDevice::Any, oracle::QuantizingDevice::Hopper,
+                                  oracle::QuantizingDevice::Blackwell);
+  if (device.kind != oracle::QuantizingDevice::Any) {
+    environment.architecture = device.kind == oracle::QuantizingDevice::Hopper
+                                   ? Architecture::Hopper
+                                   : Architecture::Blackwell;
+  }
+  if (*rc::gen::arbitrary<bool>()) device.cublaslt = *rc::gen::inRange(1302, 1308);
+  if (device.cublaslt != 0) environment.cublaslt = device.cublaslt;
+  Troubles expected;
+  for (Module& module : declared.options.modules.list) {
+    Module drawn = any_module();
+    drawn.name = module.name;
+    drawn.flags.delay_wgrad = module.flags.delay_wgrad;
+    module = std::move(drawn);
+    for (const oracle::QuantizingTrouble trouble :
+         oracle::troubles_of(as_the_oracle_has_it(module), device)) {
+      expected.emplace(module.name, trouble);
+    }
+  }
+  const std::map<std::string_view, oracle::QuantizingTrouble> of_rule{
+      {"C12", oracle::QuantizingTrouble::BiasMissed},
+      {"C13", oracle::QuantizingTrouble::WeightNeverRenewed},
+      {"C14", oracle::QuantizingTrouble::RecipeRefused},
+      {"C15", oracle::QuantizingTrouble::SizesFetched}};
+  Troubles found;
+  const Checked verdict = checked(declared);
+  for (const Diagnostic& finding : verdict.of(Family::Capture)) {
+    const auto rule = of_rule.find(finding.rule);
+    if (rule == of_rule.end()) continue;
+    const std::size_t begin = finding.message.find('`') + 1;
+    const std::size_t end = finding.message.find('`', begin);
+    found.emplace(finding.message.substr(begin, end - begin), rule->second);
   }
   RC_CLASSIFY(!expected.empty());
   RC_ASSERT(found == expected);

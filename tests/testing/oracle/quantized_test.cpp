@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <set>
 #include <vector>
 
 namespace capo::oracle {
@@ -30,6 +31,44 @@ TEST(OracleQuantized, MembersPartWhereTheirPassesDo) {
   EXPECT_EQ(parting_of_magnitudes({"FFBB", "FBFB"}), 1);
   EXPECT_EQ(parting_of_magnitudes({"FFBB", "FFBB", "FFB"}), 3) << "one has no fourth";
   EXPECT_EQ(parting_of_magnitudes({"", "F"}), 0);
+}
+
+using enum QuantizingTrouble;
+using Troubles = std::set<QuantizingTrouble>;
+
+TEST(OracleQuantized, ARecipeOfBlackwellIsRefusedByHopperAlone) {
+  const QuantizedModule module{.recipe = QuantizedModule::Mxfp8};
+  EXPECT_EQ(troubles_of(module, {.kind = QuantizingDevice::Hopper}), Troubles{RecipeRefused});
+  EXPECT_EQ(troubles_of(module, {.kind = QuantizingDevice::Blackwell}), Troubles());
+  EXPECT_EQ(troubles_of(module, {}), Troubles());
+}
+
+TEST(OracleQuantized, SizesAreFetchedWhereNoDeviceThatIsMeantMultipliesAllGroups) {
+  QuantizedModule module{.recipe = QuantizedModule::Block, .groups = true, .sizes_on_device = true};
+  EXPECT_EQ(troubles_of(module, {}), Troubles()) << "Hopper may be meant";
+  EXPECT_EQ(troubles_of(module, {.cublaslt = 1305}), Troubles{SizesFetched});
+  EXPECT_EQ(troubles_of(module, {.cublaslt = 1306}), Troubles());
+  EXPECT_EQ(troubles_of(module, {.kind = QuantizingDevice::Blackwell}), Troubles{SizesFetched});
+  module.plain_backward = true;
+  EXPECT_EQ(troubles_of(module, {}), Troubles{SizesFetched});
+  module.operation = true;
+  EXPECT_EQ(troubles_of(module, {}), Troubles());
+  module.recipe = QuantizedModule::Delayed;
+  module.full_precision = true;
+  EXPECT_EQ(troubles_of(module, {}), Troubles());
+}
+
+TEST(OracleQuantized, AWeightThatIsNotTrainedHasNeitherABiasNorACacheToMiss) {
+  QuantizedModule module{.recipe = QuantizedModule::Current,
+                         .dense_mlp = true,
+                         .delays_weights = true,
+                         .bias = true,
+                         .python_says_requantize = true};
+  EXPECT_EQ(troubles_of(module, {}), (Troubles{BiasMissed, WeightNeverRenewed}));
+  module.plain_backward = true;
+  EXPECT_EQ(troubles_of(module, {}), Troubles{WeightNeverRenewed});
+  module.trained = false;
+  EXPECT_EQ(troubles_of(module, {}), Troubles());
 }
 
 }  // namespace
