@@ -71,7 +71,8 @@ std::optional<Broken<Declared>> sizes_fetched(const Declared& sound, std::size_t
   });
 }
 
-// The first microbatch quantizes the weight of a chunk that runs another one first.
+// The first microbatch quantizes the weight of a chunk that runs another one first. Its second
+// product reads what the first one made of a weight of the step before, so that a run shows it.
 std::optional<Broken<Declared>> stale_weight(const Declared& sound, std::size_t choice) {
   const auto firsts = entries_that(sound.schedule, [](const Entry& entry, const RankOrder& rank) {
     const auto first = std::find_if(rank.order.begin(), rank.order.end(), [&](const Entry& other) {
@@ -85,7 +86,7 @@ std::optional<Broken<Declared>> stale_weight(const Declared& sound, std::size_t 
   const RankOrder& rank = broken.schedule.ranks[place->rank];
   const std::size_t chunk = rank.order[place->at].chunk.index();
   Module module{.name = "faulty",
-                .kind = ModuleKind::Linear,
+                .kind = ModuleKind::LayerNormMlp,
                 .recipe = Recipe::Mxfp8,
                 .weight_cache = WeightCache::Device};
   module.flags.delay_wgrad = (*rank.delay)[chunk] == Delay::Always;

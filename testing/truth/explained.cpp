@@ -40,8 +40,6 @@ constexpr std::array kNotShown{
     NotShown{"C12", "TransformerEngine ends in an error; capo's modules queue no bias"},
     NotShown{"C14", "capo's modules run every recipe on either architecture"},
     NotShown{"C15", "capo's grouped products take sizes from the device"},
-    NotShown{"C13", "what is compared reads no codes of a weight"},
-    NotShown{"Y07", "what is compared reads no codes of a weight"},
     NotShown{"Y06", "capo's graphs have no paged stash"},
     NotShown{"C11", "Megatron ends in an error; capo captures weight gradients apart as well"},
 };

@@ -93,9 +93,10 @@ Outcome run(const Case& of, std::vector<std::string> flags) {
 // Buffers, streams and replays; of gradients and captures those that change numbers. The others
 // end in an error of a framework's own (G04, G07, C02 to C06, C08, C11), are about hooks,
 // collectives and offloading, which capo does not run (G08, G09, G11, C07), or about kernels that
-// capo does not have (E02, C05) or a layer that it does not run (G06). A weight that a forward
-// reads too early (Y07) shows where somebody reads what that made, of which one linear has nobody:
-// recipe_runs_test.cpp.
+// capo does not have (E02, C05) or a layer that it does not run (G06), or concern devices and
+// libraries that a run is not on (C12, C14, C15). A weight that a forward reads too early (Y07)
+// shows where somebody reads what that made: the second product of an MLP, and nobody of one
+// linear.
 class HazardCorpus : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(HazardCorpus, EveryBadCaseShowsItsHazardWhenRunUnchecked) {
@@ -137,7 +138,8 @@ TEST_P(HazardCorpus, EveryGoodCaseIsEqualToEager) {
 
 INSTANTIATE_TEST_SUITE_P(Rules, HazardCorpus,
                          ::testing::Values("B01", "B02", "B03", "B04", "B05", "B06", "E01", "Y01",
-                                           "G01", "G02", "G03", "G05", "G10", "G12", "C01", "C13"),
+                                           "Y07", "G01", "G02", "G03", "G05", "G10", "G12", "C01",
+                                           "C13"),
                          [](const auto& rule) { return std::string(rule.param); });
 
 // Two copies of an order are run, whose reductions meet: over one rank a sum is what it was.
