@@ -118,7 +118,7 @@ KINDS = {
                 "streams": "PlanFaults.*:Faults.OfPlans*:Memory.*:Workspaces.*:Replays.*",
                 "replay": "Replays.*:PlanFaults.*:Faults.OfPlans*:Faults.OfModules*:Memory.*",
                 "gradients": "ModuleFaults.*:Faults.OfModules*",
-                "capture": "ModuleFaults.*:Faults.OfModules*",
+                "capture": "ModuleFaults.*:Faults.OfModules*:QuantizingModules.*",
             },
         )
     ],
