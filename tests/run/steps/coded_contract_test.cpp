@@ -4,7 +4,7 @@
 // where its table says so. contract_runs_test.cpp has the same of products that read numbers.
 
 #include "core/frameworks/te/contract.h"
-#include "tests/run/running.h"
+#include "tests/run/cells.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -22,32 +22,27 @@ namespace {
 using gradients::Contract;
 using gradients::GradientMode;
 using gradients::kGradientModes;
-using Rules = std::vector<std::string_view>;
 
-constexpr std::array kRecipes{Recipe::Block, Recipe::Mxfp8};
+constexpr std::array kRunRecipes{Recipe::Block, Recipe::Mxfp8};
 
 enum class Weights { OneEach, OneForAll };
 
 constexpr std::array kWeights{Weights::OneEach, Weights::OneForAll};
 
-Module coded(ModuleKind kind, GradientMode mode, Recipe recipe) {
+Module under_recipe(ModuleKind kind, GradientMode mode, Recipe recipe) {
   Module module = configured(kind, mode);
   module.recipe = recipe;
   return module;
 }
 
 Module fused_mlp(GradientMode mode, Recipe recipe, Weights weights) {
-  Module module = coded(ModuleKind::GroupedMlp, mode, recipe);
+  Module module = under_recipe(ModuleKind::GroupedMlp, mode, recipe);
   module.flags.single_weight = weights == Weights::OneForAll;
   return module;
 }
 
-bool fuses(GradientMode mode) {
-  return mode != GradientMode::Vanilla && mode != GradientMode::Delay;
-}
-
 // A list, and named microbatches whose weight gradients come in reverse.
-std::vector<std::string> orders_of(GradientMode mode) {
+std::vector<std::string> pair_of_orders(GradientMode mode) {
   if (delays(mode)) {
     return {"[1, 1, -1, -1.5, -1, -1.5]",
             "capo 1\nmicrobatches 3\nrank 0: F1.0 F1.1 B1.1 F1.2 B1.0 W1.0 B1.2 W1.2 W1.1\n"};
@@ -55,34 +50,20 @@ std::vector<std::string> orders_of(GradientMode mode) {
   return {"[1, 1, -1, -1]", "capo 1\nmicrobatches 2\nrank 0: F1.0 F1.1 B1.1 B1.0\n"};
 }
 
-// No memory is taken over in it, so that what is wrong is the gradient's alone.
-std::string plain_order(GradientMode mode) {
-  return delays(mode) ? "[1, -1, -1.5, 1, -1, -1.5]" : "[1, -1, 1, -1]";
-}
-
-std::string words_for(const Module& module, GradientMode mode) {
+std::string words_of_cell(const Module& module, GradientMode mode) {
   return fmt::format("{}, {}, {}{}", name_of(*module.kind), name_of(recipe_of(module)),
                      gradients::name_of(mode),
                      module.flags.single_weight ? ", one weight for all groups" : "");
 }
 
-void expect_right(const RunReport& report) {
-  EXPECT_TRUE(report.bit_equal);
-  EXPECT_TRUE(report.within_bounds) << report.worst_relative_error;
-}
-
-bool is_weight(const TensorReport& tensor) {
-  return tensor.name.ends_with("weight") && !tensor.name.ends_with("norm weight");
-}
-
 TEST(CodedContract, EveryCellOfTheFusedMlpIsRightUnderTheSoundContract) {
   std::size_t runs = 0;
-  for (const Recipe recipe : kRecipes) {
+  for (const Recipe recipe : kRunRecipes) {
     for (const Weights weights : kWeights) {
       for (const GradientMode mode : kGradientModes) {
         const Module module = fused_mlp(mode, recipe, weights);
-        for (const std::string& order : orders_of(mode)) {
-          SCOPED_TRACE(words_for(module, mode) + "\n" + order);
+        for (const std::string& order : pair_of_orders(mode)) {
+          SCOPED_TRACE(words_of_cell(module, mode) + "\n" + order);
           const VerifiedPlan plan = verified(typed(order), every_layer(module));
           for (const Granularity graphs : kGranularities) {
             expect_right(report_of(plan, {.graphs = graphs}));
@@ -105,8 +86,8 @@ TEST(CodedContract, FlagsOfTheFusedMlpChangeNothingUnderTheSoundContract) {
         if (!fuses(mode)) continue;
         Module module = fused_mlp(mode, Recipe::Mxfp8, weights);
         module.flags.*flag = true;
-        SCOPED_TRACE(words_for(module, mode));
-        for (const std::string& order : orders_of(mode)) {
+        SCOPED_TRACE(words_of_cell(module, mode));
+        for (const std::string& order : pair_of_orders(mode)) {
           expect_right(run_verified(typed(order), every_layer(module), {}));
         }
       }
@@ -115,14 +96,15 @@ TEST(CodedContract, FlagsOfTheFusedMlpChangeNothingUnderTheSoundContract) {
 }
 
 TEST(CodedContract, EveryOtherKindIsRightInItsCells) {
-  for (const Recipe recipe : kRecipes) {
+  for (const Recipe recipe : kRunRecipes) {
     for (const ModuleKind kind :
          {ModuleKind::Linear, ModuleKind::LayerNormLinear, ModuleKind::LayerNormMlp,
-          ModuleKind::GroupedLinear, ModuleKind::GroupedLinearOp, ModuleKind::BasicLinearOp}) {
+          ModuleKind::GroupedLinear, ModuleKind::GroupedLinearOp, ModuleKind::BasicLinearOp,
+          ModuleKind::Attention, ModuleKind::MoeLayer, ModuleKind::TransformerLayer}) {
       for (const GradientMode mode : kGradientModes) {
-        const Module module = coded(kind, mode, recipe);
-        SCOPED_TRACE(words_for(module, mode));
-        expect_right(run_verified(typed(orders_of(mode).back()), every_layer(module), {}));
+        const Module module = under_recipe(kind, mode, recipe);
+        SCOPED_TRACE(words_of_cell(module, mode));
+        expect_right(run_verified(typed(pair_of_orders(mode).back()), every_layer(module), {}));
       }
     }
   }
@@ -142,7 +124,7 @@ TEST(CodedContract, UnderTransformerEnginesTheFusedMlpLosesWhatItsHelperAssigns)
   for (const Weights weights : kWeights) {
     for (const GradientMode mode : kGradientModes) {
       const Module module = fused_mlp(mode, Recipe::Mxfp8, weights);
-      SCOPED_TRACE(words_for(module, mode));
+      SCOPED_TRACE(words_of_cell(module, mode));
       const std::string order = plain_order(mode);
       const VerifiedPlan plan = verified(typed(order), every_layer(module));
       for (const Granularity graphs : kGranularities) {
@@ -182,7 +164,7 @@ TEST(CodedContract, UnderTransformerEnginesOverwritingLosesTheFirstMicrobatch) {
   for (const Weights weights : kWeights) {
     Module module = fused_mlp(GradientMode::DelayFuse, Recipe::Mxfp8, weights);
     module.flags.overwrite_main_grad = true;
-    SCOPED_TRACE(words_for(module, GradientMode::DelayFuse));
+    SCOPED_TRACE(words_of_cell(module, GradientMode::DelayFuse));
     const std::string order = plain_order(GradientMode::DelayFuse);
     const RunReport report =
         run_verified(typed(order), every_layer(module), {.whose = Contract::Te});
@@ -196,8 +178,8 @@ TEST(CodedContract, UnderTransformerEnginesOverwritingLosesTheFirstMicrobatch) {
 // Pull request 2871 mended it in the fused MLP, and it is left in the basic operation: main_grad
 // itself goes to autograd, and whoever adds .grad to it doubles it.
 TEST(CodedContract, AViewOfMainGradDoublesExactly) {
-  for (const Recipe recipe : kRecipes) {
-    Module module = coded(ModuleKind::BasicLinearOp, GradientMode::Fuse, recipe);
+  for (const Recipe recipe : kRunRecipes) {
+    Module module = under_recipe(ModuleKind::BasicLinearOp, GradientMode::Fuse, recipe);
     module.flags.overwrite_main_grad = true;
     SCOPED_TRACE(name_of(recipe));
     const VerifiedPlan plan = verified(typed("[1, -1]"), every_layer(module));

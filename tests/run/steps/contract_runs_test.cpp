@@ -6,13 +6,12 @@
 // For the same modules the verifier names the rule, under plan te.
 
 #include "core/frameworks/te/contract.h"
-#include "tests/run/running.h"
+#include "tests/run/cells.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -30,9 +29,6 @@ using gradients::Contract;
 using gradients::GradientMode;
 using gradients::kColumns;
 using gradients::kGradientModes;
-using Rules = std::vector<std::string_view>;
-
-constexpr std::array kCodedRecipes{Recipe::Block, Recipe::Mxfp8};
 
 // Lists, and orders with named microbatches whose weight gradients come in reverse.
 std::vector<std::string> orders_of(GradientMode mode) {
@@ -44,25 +40,8 @@ std::vector<std::string> orders_of(GradientMode mode) {
   return {"[1, 1, -1, -1]", "capo 1\nmicrobatches 2\nrank 0: F1.0 F1.1 B1.1 B1.0\n"};
 }
 
-bool fuses(GradientMode mode) {
-  return mode != GradientMode::Vanilla && mode != GradientMode::Delay;
-}
-
-// Without hazards, so that what is wrong is the gradient's alone.
-std::string plain_order(GradientMode mode) {
-  return delays(mode) ? "[1, -1, -1.5, 1, -1, -1.5]" : "[1, -1, 1, -1]";
-}
-
 std::string words_for(ModuleKind kind, GradientMode mode) {
   return fmt::format("{}, {}", capo::name_of(kind), gradients::name_of(mode));
-}
-
-void expect_right(const RunReport& report) {
-  EXPECT_TRUE(report.bit_equal);
-  EXPECT_TRUE(report.within_bounds) << report.worst_relative_error;
-  for (const TensorReport& tensor : report.parameters) {
-    EXPECT_FALSE(tensor.difference.has_value()) << tensor.name;
-  }
 }
 
 TEST(ContractRuns, EveryCellIsRightUnderTheSoundContract) {
@@ -101,25 +80,6 @@ TEST(ContractRuns, BiasesAreRightInEveryCell) {
   }
 }
 
-// Products of codes deposit as others do.
-TEST(ContractRuns, EveryKindIsRightInEveryModeByTheRecipesThatRun) {
-  std::size_t runs = 0;
-  for (const ModuleKind kind : kRunKinds) {
-    for (const GradientMode mode : kGradientModes) {
-      for (const Recipe recipe : kCodedRecipes) {
-        Module module = configured(kind, mode);
-        module.recipe = recipe;
-        for (const std::string& order : orders_of(mode)) {
-          SCOPED_TRACE(words_for(kind, mode) + "\n" + order);
-          const Granularity graphs = kGranularities[runs++ % kGranularities.size()];
-          expect_right(run_verified(typed(order), every_layer(module), {.graphs = graphs}));
-        }
-      }
-    }
-  }
-  EXPECT_EQ(runs, 2 * 15 * kRunKinds.size());
-}
-
 TEST(ContractRuns, TheBasicOperationIsRightInEveryConfigurationThatItHas) {
   for (const GradientMode mode : kGradientModes) {
     SCOPED_TRACE(gradients::name_of(mode));
@@ -138,19 +98,13 @@ bool has_mark(ModuleKind kind, GradientMode mode, char mark) {
                      [&](const gradients::Defect& defect) { return defect.mark == mark; });
 }
 
-bool is_weight(const TensorReport& tensor) {
-  return tensor.name.ends_with("weight") && !tensor.name.ends_with("norm weight");
-}
-
-// The weights that are wrong under TransformerEngine's contract, by kind and mode.
-std::set<std::string> wrong_weights(Recipe recipe) {
+TEST(ContractRuns, UnderTransformerEnginesAWeightIsWrongWhereTheTableSaysSo) {
   std::set<std::string> wrong;
   for (const ModuleKind kind : kColumns) {
     for (const GradientMode mode : kGradientModes) {
       SCOPED_TRACE(words_for(kind, mode));
-      Module module = configured(kind, mode);
-      module.recipe = recipe;
-      const VerifiedPlan plan = verified(typed(plain_order(mode)), every_layer(module));
+      const VerifiedPlan plan =
+          verified(typed(plain_order(mode)), every_layer(configured(kind, mode)));
       for (const Granularity graphs : kGranularities) {
         const RunReport report = report_of(plan, {.graphs = graphs, .whose = Contract::Te});
         const bool lost = has_mark(kind, mode, 'a');
@@ -159,8 +113,7 @@ std::set<std::string> wrong_weights(Recipe recipe) {
         EXPECT_TRUE(report.within_bounds);  // of what is eager, and sound
         for (const TensorReport& tensor : report.parameters) {
           SCOPED_TRACE(tensor.name);
-          const bool is_wrong = is_weight(tensor) && (lost || garbage);
-          EXPECT_EQ(tensor.difference.has_value(), is_wrong);
+          ASSERT_EQ(tensor.difference.has_value(), is_weight(tensor) && (lost || garbage));
           if (!tensor.difference) continue;
           wrong.insert(words_for(kind, mode));
           EXPECT_EQ(tensor.replay, 1U);
@@ -179,17 +132,9 @@ std::set<std::string> wrong_weights(Recipe recipe) {
       }
     }
   }
-  return wrong;
-}
-
-TEST(ContractRuns, UnderTransformerEnginesAWeightIsWrongWhereTheTableSaysSo) {
-  for (const Recipe recipe : {Recipe::None, Recipe::Block, Recipe::Mxfp8}) {
-    SCOPED_TRACE(name_of(recipe));
-    EXPECT_EQ(wrong_weights(recipe),
-              (std::set<std::string>{"linear, delay", "layernorm-linear, delay",
-                                     "layernorm-mlp, delay", "grouped-linear, delay",
-                                     "grouped-linear-op, delay", "grouped-mlp, delay"}));
-  }
+  EXPECT_EQ(wrong, (std::set<std::string>{"linear, delay", "layernorm-linear, delay",
+                                          "layernorm-mlp, delay", "grouped-linear, delay",
+                                          "grouped-linear-op, delay", "grouped-mlp, delay"}));
 }
 
 TEST(ContractRuns, TheVerifierNamesTheRuleOfTheSameModules) {
