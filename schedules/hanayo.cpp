@@ -53,15 +53,18 @@ using Earliest = std::priority_queue<T, std::vector<T>, Later>;
 class ListScheduler {
  public:
   explicit ListScheduler(const Setting& setting)
-      : setting_(setting), ranks_(as_index(setting.ranks)) {}
+      : setting_(setting), ranks_(as_index(setting.ranks)) {
+    for (Rank& rank : ranks_) {
+      rank.order.reserve(2 * as_index(setting.chunks) * as_index(setting.microbatches));
+    }
+  }
 
   PublishedOrders run() {
-    for (std::int32_t microbatch = 0; microbatch < setting_.microbatches; ++microbatch) {
-      arrive(0, {.way = Passage::Way::Forth, .microbatch = microbatch, .stage = 0});
-    }
+    arrive(0, {.way = Passage::Way::Forth, .microbatch = 0, .stage = 0});
     while (!events_.empty()) {
       const double now = events_.top().time;
-      for (const std::int32_t rank : take_events(now)) start_if_free(rank, now);
+      take_events(now);
+      for (const std::int32_t rank : touched_) start_if_free(rank, now);
     }
     PublishedOrders orders;
     for (Rank& rank : ranks_) orders.push_back(std::move(rank.order));
@@ -83,16 +86,15 @@ class ListScheduler {
     bool operator()(const Event& a, const Event& b) const { return a.time > b.time; }
   };
 
-  /// Lets everything happen that happens at `now`, before any task starts, and returns the ranks
-  /// that it happens to.
-  std::vector<std::int32_t> take_events(double now) {
-    std::vector<std::int32_t> touched;
+  /// Lets everything happen that happens at `now`, before any task starts, and keeps the ranks that
+  /// it happens to.
+  void take_events(double now) {
+    touched_.clear();
     for (; !events_.empty() && events_.top().time <= now; events_.pop()) {
       const Event& event = events_.top();
       if (event.arrival) at(event.rank).ready.push(*event.arrival);
-      touched.push_back(event.rank);
+      touched_.push_back(event.rank);
     }
-    return touched;
   }
 
   void start_if_free(std::int32_t rank, double now) {
@@ -101,12 +103,20 @@ class ListScheduler {
     const Passage task = here.ready.top();
     here.ready.pop();
     here.order.push_back(move_of(task));
+    // All microbatches are there from the beginning, and the next one is behind this in the queue.
+    if (is_first(task) && task.microbatch + 1 < setting_.microbatches) {
+      here.ready.push({.way = task.way, .microbatch = task.microbatch + 1, .stage = task.stage});
+    }
     here.free_at = now + duration(rank, task);
     events_.push({.time = here.free_at, .rank = rank});
     if (const auto next = successor(task)) {
       const bool stays = rank_of(next->stage) == rank;
       arrive(here.free_at + (stays ? 0 : setting_.transfer()), *next);
     }
+  }
+
+  static bool is_first(const Passage& task) {
+    return task.way == Passage::Way::Forth && task.stage == 0;
   }
 
   void arrive(double time, const Passage& task) {
@@ -148,6 +158,7 @@ class ListScheduler {
   const Setting& setting_;
   std::vector<Rank> ranks_;
   Earliest<Event, IsLater> events_;
+  std::vector<std::int32_t> touched_;
 };
 
 std::optional<std::string> refuse_hanayo(const Setting& setting) {

@@ -16,6 +16,7 @@
 // Tested by v_greedy_test.cpp.
 
 #include "core/base/assert.h"
+#include "core/base/index.h"
 #include "schedules/generators.h"
 #include "schedules/setting_checks.h"
 #include "schedules/v_pass.h"
@@ -178,9 +179,16 @@ Slot after_inputs(const AllSlots& all, const Task& task) {
 Slot after_backward(const RankSlots& rank, std::size_t number) {
   const std::vector<Slot>& chunk2 = slots_of(rank, Pass::Backward2);
   const std::vector<Slot>& chunk1 = slots_of(rank, Pass::Backward1);
-  std::vector<Slot> both(chunk2.size() + chunk1.size());
-  std::ranges::merge(chunk2, chunk1, both.begin());
-  return both[number] + 1;
+  const auto run_before = [](const std::vector<Slot>& slots, Slot slot) {
+    return as_index(std::ranges::lower_bound(slots, slot) - slots.begin());
+  };
+  Slot first = 0;
+  for (Slot last = std::max(chunk1.back(), chunk2.back()) + 1; first < last;) {
+    const Slot slot = std::midpoint(first, last);
+    const bool has_run = run_before(chunk2, slot) + run_before(chunk1, slot) > number;
+    (has_run ? last : first) = has_run ? slot : slot + 1;
+  }
+  return first;
 }
 
 /// Gives every task the slot at which it starts when all tasks take one slot and wait for nothing
@@ -204,9 +212,13 @@ class RankMemory {
  public:
   RankMemory(const RankSlots& rank, WeightsWhileMoving weights)
       : row_(row_of(rank)), weights_(weights) {
-    replay_from(0);
+    for (const Pass pass : row_) {
+      before_.push_back(after(before_.back(), pass));
+      peak_ = std::max(peak_, before_.back().held);
+    }
   }
 
+  /// The most chunks before anything was moved.
   [[nodiscard]] std::int64_t peak() const { return peak_; }
 
   [[nodiscard]] bool is_free(Slot slot) const { return row_[slot] == Pass::Nothing; }
@@ -220,7 +232,13 @@ class RankMemory {
 
   void move(Slot from, Slot to) {
     std::swap(row_[from], row_[to]);
-    replay_from(to);
+    State state = before_[to];
+    for (Slot slot = to; slot < row_.size(); ++slot) {
+      if (slot > from && state == before_[slot]) return;
+      before_[slot] = state;
+      state = after(state, row_[slot]);
+    }
+    before_.back() = state;
   }
 
  private:
@@ -253,17 +271,9 @@ class RankMemory {
     return true;
   }
 
-  void replay_from(Slot slot) {
-    before_.resize(row_.size() + 1);
-    for (; slot < row_.size(); ++slot) {
-      before_[slot + 1] = after(before_[slot], row_[slot]);
-      peak_ = std::max(peak_, before_[slot + 1].held);
-    }
-  }
-
   Row row_;
   WeightsWhileMoving weights_;
-  std::vector<State> before_;
+  std::vector<State> before_{State{}};
   std::int64_t peak_ = 0;
 };
 
