@@ -275,6 +275,7 @@ Result<Orders, std::string> orders_of(const Problem& problem, const Schedule& sc
   for (std::size_t rank = 0; rank < orders.size(); ++rank) {
     const std::vector<Delay> delay = resolved_delay(schedule.ranks[rank]);
     std::vector<std::uint32_t> count(problem.series.size(), 0);
+    orders[rank].reserve(problem.tasks_of_rank());
     const auto add = [&](std::size_t stage, Half half) {
       orders[rank].push_back(series_of(stage, half));
       ++count[orders[rank].back()];

@@ -242,7 +242,7 @@ class Search {
 
   void try_starts(std::vector<Start> starts) {
     for (Start& start : starts) {
-      const auto figures = evaluate(problem_, start.orders);
+      const auto figures = start.figures ? start.figures : evaluate(problem_, start.orders);
       if (!figures || !fits(problem_, *figures)) continue;
       take(start.orders, *figures, start.name);
       starts_.push_back(

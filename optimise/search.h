@@ -41,6 +41,7 @@ namespace capo::optimise {
 struct Start {
   std::string name;
   Orders orders;
+  std::optional<Figures> figures;  ///< what the orders come to, if that is known
 };
 
 struct SearchOptions {

@@ -343,9 +343,7 @@ int optimise_request(const OptimiseRequest& request) {
   };
   const auto all_starts = [&] {
     publish();
-    for (const PublishedSchedule& each : *published) {
-      if (each.orders) starts.push_back({.name = each.name, .orders = *each.orders});
-    }
+    add_starts(*published, request.recipient, starts);
     return starts;
   };
   // Those that are there at once, until there are orders.

@@ -124,6 +124,7 @@ void make_backwards_whole(optimise::Problem& problem) {
 struct Timed {
   optimise::Figures figures;
   optimise::TimedOrders turns;
+  bool in_halves = false;  ///< every backward was taken as its halves, as a problem has it
 };
 enum class Turns { Left, Kept };
 
@@ -148,7 +149,7 @@ std::optional<Timed> evaluated(const Schedule& schedule, const SimulationOptions
   if (*whole) make_backwards_whole(*problem);
   auto figures = optimise::evaluate(*problem, *orders);
   if (!figures) return std::nullopt;
-  Timed timed{.figures = *std::move(figures), .turns = {}};
+  Timed timed{.figures = *std::move(figures), .turns = {}, .in_halves = !*whole};
   if (turns == Turns::Kept) timed.turns = timed_orders(*problem, *orders);
   return timed;
 }
@@ -212,6 +213,7 @@ std::optional<TimedSchedule> made(const Name& name, const optimise::Problem& pro
                                   .peak = figures.highest_peak(),
                                   .fits = fits(problem, figures)},
                      .turns = std::move(timed->turns)};
+  if (orders && timed->in_halves) made.schedule.figures = figures;
   made.schedule.orders = std::move(orders);
   return made;
 }
@@ -307,6 +309,18 @@ std::vector<PublishedSchedule> published_schedules(const optimise::Problem& prob
     if (each) all.push_back(*std::move(each));
   }
   return all;
+}
+
+void add_starts(const std::vector<PublishedSchedule>& published, Recipient recipient,
+                std::vector<optimise::Start>& starts) {
+  // Weight gradients directly behind their backwards make it another problem.
+  const bool same = recipient != Recipient::Te;
+  for (const PublishedSchedule& each : published) {
+    if (!each.orders) continue;
+    optimise::Start start{.name = each.name, .orders = *each.orders};
+    if (same) start.figures = each.figures;
+    starts.push_back(std::move(start));
+  }
 }
 
 }  // namespace capo::cli

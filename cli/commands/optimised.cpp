@@ -152,17 +152,16 @@ std::optional<Error> write_bound(const optimise::Problem& problem, const Optimis
 
 int print(const Optimised& of, OptimiseFormat format, const std::string& output) {
   const bool reports = format == OptimiseFormat::Text || format == OptimiseFormat::Json;
-  const auto order = order_text(of.schedule, format);
-  if (!order) {
-    throw CLI::ValidationError(
-        "--format", fmt::format("{} cannot say it: {}", word_for(format, optimise_formats()),
-                                order.error().reason));
-  }
-  if (!output.empty()) {
+  if (!reports || !output.empty()) {
+    const auto order = order_text(of.schedule, format);
+    if (!order) {
+      throw CLI::ValidationError(
+          "--format", fmt::format("{} cannot say it: {}", word_for(format, optimise_formats()),
+                                  order.error().reason));
+    }
+    if (output.empty()) return exit_code_after(write_stdout(*order));
     if (const auto failed = write_output(output, *order)) return fail(*failed);
     if (output == "-") return kAccepted;
-  } else if (!reports) {
-    return exit_code_after(write_stdout(*order));
   }
   return exit_code_after(
       write_stdout(format == OptimiseFormat::Json ? report_json(of) : report_text(of)));

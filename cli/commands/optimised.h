@@ -31,7 +31,8 @@ struct PublishedSchedule {
   double span = 0;
   double peak = 0;
   bool fits = false;
-  std::optional<optimise::Orders> orders;  ///< if it is of the problem's placement
+  std::optional<optimise::Orders> orders;    ///< if it is of the problem's placement
+  std::optional<optimise::Figures> figures;  ///< what these come to in the problem, if it was told
 };
 
 /// Every published schedule of a problem's counts, in the order of the catalogue.
@@ -39,6 +40,10 @@ struct PublishedSchedule {
                                                                  const SimulationOptions& options,
                                                                  const Limits& limits,
                                                                  unsigned threads);
+
+/// Those that have orders of the problem as starts of a search for the recipient.
+void add_starts(const std::vector<PublishedSchedule>& published, Recipient recipient,
+                std::vector<optimise::Start>& starts);
 
 struct Optimised {
   Schedule schedule;
