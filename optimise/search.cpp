@@ -21,6 +21,16 @@ constexpr std::uint64_t kShiftsOfRound = 32'768;
 constexpr std::uint64_t kMovesOfRules = 32'768;
 /// The construction of so many tasks takes about as long as a shift.
 constexpr std::uint64_t kTasksOfMove = 8;
+/// How a searcher walks: a warm walk leaves more of what it is in, and a cold one tries three times
+/// as many shifts in the same time, since of more of them it is told that they are too bad. Which
+/// is better differs from problem to problem.
+struct Temper {
+  double heat;
+  std::uint64_t shifts_of_move;
+};
+constexpr Temper kWarm{.heat = 0.3, .shifts_of_move = 1};
+constexpr Temper kCold{.heat = 0.1, .shifts_of_move = 3};
+constexpr std::array<Temper, kSearchers> kTempers{kWarm, kCold, kWarm, kCold};
 /// The first so many searchers begin with courses that repeat, and go on with them in each round.
 constexpr std::size_t kSearchersOfCourses = 2;
 /// Courses of a round place so many tasks, and those before the first round so many for each task
@@ -91,9 +101,11 @@ Rules varied(Rules rules, const Problem& problem, Chance& chance) {
 
 class Searcher {
  public:
-  Searcher(const Problem& problem, const SearchOptions& options, std::uint64_t seed, Rules rules)
+  Searcher(const Problem& problem, const SearchOptions& options, std::uint64_t seed, Rules rules,
+           const Temper& temper)
       : problem_(problem),
         options_(options),
+        temper_(temper),
         chance_(seed),
         rules_(std::move(rules)),
         periods_(problem, chance_.draw()) {}
@@ -102,7 +114,8 @@ class Searcher {
 
   void go_on_from(const Known& known) {
     best_ = known;
-    walk_ = std::make_unique<Walk>(problem_, best_.orders, options_.objective, chance_.draw());
+    walk_ = std::make_unique<Walk>(problem_, best_.orders, options_.objective, chance_.draw(),
+                                   temper_.heat);
   }
 
   /// Tries courses for so many placed tasks, and goes on from what is better than what it has.
@@ -119,7 +132,7 @@ class Searcher {
 
   void run_round() {
     vary_rules();
-    walk_->run(kShiftsOfRound, options_.stopped);
+    walk_->run(temper_.shifts_of_move * kShiftsOfRound, options_.stopped);
     if (walk_->best() < best_.value) {
       best_.value = walk_->best();
       best_.orders = walk_->best_orders();
@@ -154,6 +167,7 @@ class Searcher {
 
   const Problem& problem_;
   const SearchOptions& options_;
+  Temper temper_;
   Chance chance_;
   Rules rules_;
   Periods periods_;
@@ -345,7 +359,7 @@ class Search {
     Chance seeds(options_.seed);
     for (std::size_t i = 0; i < kSearchers; ++i) {
       const Rules first = rules.empty() ? Rules{} : rules[i % rules.size()].second;
-      searchers.emplace_back(problem_, options_, seeds.draw(), first);
+      searchers.emplace_back(problem_, options_, seeds.draw(), first, kTempers.at(i));
     }
     const std::uint64_t of_round = kSearchers * Searcher::moves(problem_) +
                                    kSearchersOfCourses * kPlacedInRound / kTasksOfMove;

@@ -15,7 +15,8 @@
 // round, and then again, with four times as many nodes each time, whenever the rounds have made as
 // many moves as that takes at most. So both have about half of the time.
 //
-// A move is a shift, or the construction or placing of so many tasks that it takes about as long.
+// A move is a shift, three of a walk that begins cold, or the construction or placing of so many
+// tasks that it takes about as long.
 // The search ends when nothing better can exist, since the bound is reached.
 //
 // The search adds up times by itself, as fast as it can. verified() believes what it says of its

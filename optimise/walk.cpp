@@ -21,9 +21,11 @@ double mean_time(const Problem& problem) {
 
 }  // namespace
 
-Walk::Walk(const Problem& problem, const Orders& orders, Objective objective, std::uint64_t seed)
+Walk::Walk(const Problem& problem, const Orders& orders, Objective objective, std::uint64_t seed,
+           double heat)
     : problem_(problem),
       objective_(objective),
+      heat_(heat),
       chance_(seed),
       best_orders_(orders),
       unit_(mean_time(problem)) {
@@ -164,7 +166,7 @@ void Walk::run(std::uint64_t shifts, const std::function<bool()>& stopped) {
     if (i % kSlice == 0 && stopped()) return;
     if (in_cycle_++ == cycle_) begin_cycle();
     const double left = 1 - static_cast<double>(in_cycle_) / static_cast<double>(cycle_);
-    temperature_ = 0.3 * unit_ * left * left;
+    temperature_ = heat_ * unit_ * left * left;
     if (critical_.empty()) find_critical();
     try_shift();
   }

@@ -30,8 +30,10 @@ namespace capo::optimise {
 
 class Walk {
  public:
-  /// Precondition: the orders run and fit. The problem outlives the walk.
-  Walk(const Problem& problem, const Orders& orders, Objective objective, std::uint64_t seed);
+  /// Precondition: the orders run and fit. The problem outlives the walk. `heat` is the temperature
+  /// that a cycle begins with, in mean times of a task.
+  Walk(const Problem& problem, const Orders& orders, Objective objective, std::uint64_t seed,
+       double heat = kHeat);
 
   /// Tries so many shifts, or fewer if `stopped` says so, which is asked now and then.
   void run(std::uint64_t shifts, const std::function<bool()>& stopped);
@@ -41,6 +43,8 @@ class Walk {
   [[nodiscard]] const Orders& best_orders() const { return best_orders_; }
 
  private:
+  static constexpr double kHeat = 0.3;
+
   struct Cost {
     double value = 0;  ///< of the objective
     double tie = 0;    ///< the sum of the ranks' ends
@@ -58,6 +62,7 @@ class Walk {
 
   const Problem& problem_;
   Objective objective_;
+  double heat_;
   Chance chance_;
   std::optional<Evaluation> evaluation_;
   std::optional<Tails> tails_;

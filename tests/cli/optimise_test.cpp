@@ -64,7 +64,7 @@ TEST(Optimise, HasOneTaskOfEach) {
 }
 
 TEST(Optimise, TellsHowPublishedSchedulesCompareUnderTheSameMemory) {
-  const json printed = optimised(kTight + " --moves 300000");
+  const json printed = optimised(kTight + " --moves 100000");
   double best = 1e300;
   bool exceeds = false;
   for (const json& each : printed["named"]) {
