@@ -200,9 +200,10 @@ int measure_in(Launched& launched, MeasureRequest& request, const ModelFile& fil
     const auto failed = run::measure_beside_computation(
         {**beside, file.model.modules.list.front(), options_for(request, **beside)},
         launched.processes(), messages, *cost);
-    if (failed)
+    if (failed) {
       launched.end_all_for(
-          Error{.kind = ErrorKind::Environment, .message = failed->message, .help = failed->help});
+          {.kind = ErrorKind::Environment, .message = failed->message, .help = failed->help});
+    }
   }
   return launched.reports() ? measure_model(request, file, ordinal, *cost) : kAccepted;
 }
