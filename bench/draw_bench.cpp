@@ -25,6 +25,8 @@
 
 namespace {
 
+using capo::median;
+
 capo::Input input_of(std::int64_t microbatches) {
   capo::Input input;
   input.schedule = *capo::schedules::schedule_named(

@@ -17,8 +17,8 @@
 // step copies the dummy, which is a little faster than the addition that is priced.
 //
 // Quantization takes as much of a forward and of an input half as they take longer if each call
-// that quantizes is launched twice. The second one finds more of its operands in caches, so
-// that it is rather too little at small sizes.
+// that quantizes is launched twice, with the SwiGLU or the gathering that such a call makes. The
+// second one finds more of its operands in caches, so that it is rather too little at small sizes.
 //
 // In one call of weight gradients (core/order/fuse_weights.h) the second and each further one take
 // a share of the first: calls of several are measured in a step of their own, at its end.
@@ -105,7 +105,8 @@ struct Measurable {
 
 /// Adds to such a cost what computation on both sides does to a message, `crowded`, and how many of
 /// its bytes go `ahead` of its receive. For messages that kernels of the devices move; both
-/// processes call, and the first is told. The computation is the module's, over and over.
+/// processes call, and the first one's figures count. The computation is the module's, over and
+/// over.
 [[nodiscard]] std::optional<RunFailure> measure_beside_computation(const Measurable& of,
                                                                    Processes& processes,
                                                                    const BetweenFactory& make,

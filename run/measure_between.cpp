@@ -22,6 +22,9 @@ constexpr double kCover = 4;
 // A message that goes again and again is in the cache of a device, which has some fifty million
 // bytes. In a step what it is made of has left the cache, or computation drives it out.
 constexpr std::int64_t kMoreThanCaches = 256 << 20;
+// Where messages have less than four million bytes a cache may hold all.
+constexpr std::int64_t kMostTurns = 64;
+constexpr double kMostLaunches = 1e4;
 
 // Messages of some size that go from rank 0 to rank 1 and back, on a stream of their own. Large
 // ones take turns, as many as no cache holds.
@@ -30,8 +33,8 @@ class RoundTrip {
   RoundTrip(Engine& engine, Processes& processes, const BetweenFactory& make, std::int64_t bytes)
       : engine_(engine), bytes_(bytes), first_(processes.rank() == 0) {
     engine_.have_streams(kMessages + 1);
-    const auto turns =
-        std::clamp<std::int64_t>(kMoreThanCaches / std::max<std::int64_t>(bytes, 1) + 1, 2, kTrips);
+    const auto turns = std::clamp<std::int64_t>(
+        kMoreThanCaches / std::max<std::int64_t>(bytes, 1) + 1, 2, kMostTurns);
     for (std::uint32_t number = 0; number <= turns; ++number) {
       there_.push_back({.channel = {.sender = 0, .receiver = 1},
                         .number = number,
@@ -75,12 +78,11 @@ class RoundTrip {
   double takes_beside(const std::function<void()>& once) {
     const double alone = takes(true);
     once();  // the first is cold
-    const double of_once = timed(kComputation, once);
-    if (error() || of_once <= 0) return alone;
-    const auto times = static_cast<int>(kCover * 2 * kTrips * alone / of_once) + 1;
+    const int times = launches_for(kCover * 2 * kTrips * alone, timed(kComputation, once));
     return median_of_steps([&] {
-      for (int time = 0; time < times; ++time) once();
-      return step(true);
+      return step(true, [&] {
+        for (int time = 0; time < times; ++time) once();
+      });
     });
   }
   /// A large one to the first process, timed from its receive on, which comes when it might be
@@ -90,9 +92,7 @@ class RoundTrip {
     const auto fill = [&] {
       engine_.launch(kMessages, Fill{.bytes = bytes_, .value = 0, .to = out_});
     };
-    const double of_fill = timed(kMessages, fill);
-    if (error() || of_fill <= 0) return alone;
-    const auto fills = static_cast<int>(2 * alone / of_fill) + 1;
+    const int fills = launches_for(2 * alone, timed(kMessages, fill));
     return median_of_steps([&] { return late_step(first_ ? fills : 0, fill); });
   }
   [[nodiscard]] const std::optional<Error>& error() const {
@@ -118,15 +118,19 @@ class RoundTrip {
     engine_.forget_events();
     return took;
   }
-  // Microseconds of one way.
-  double step(bool large) {
+  // The launches that take so long; both sides go on after a failure, since they step together.
+  static int launches_for(double microseconds, double of_one) {
+    const double launches = of_one > 0 ? microseconds / of_one : 0;
+    return static_cast<int>(std::min(launches, kMostLaunches)) + 1;
+  }
+  std::size_t next_turn() { return 1 + turn_++ % (there_.size() - 1); }
+  // Microseconds of one way. A step waits for the device as it begins; `beside` is launched then.
+  double step(bool large, const std::function<void()>& beside = {}) {
     transport_->begin_step();
     if (error()) return 0;
+    if (beside) beside();
     const double took = timed(kMessages, [&] {
-      const std::size_t turns = there_.size() - 1;
-      for (std::size_t trip = 0; trip < kTrips; ++trip) {
-        there_and_back(large ? 1 + trip % turns : 0);
-      }
+      for (std::int64_t trip = 0; trip < kTrips; ++trip) there_and_back(large ? next_turn() : 0);
     });
     transport_->end_step();
     return took / (2 * kTrips);
@@ -136,7 +140,9 @@ class RoundTrip {
     if (error()) return 0;
     there_and_back(0);  // both begin now
     for (int time = 0; time < fills; ++time) fill();
-    const double took = timed(kMessages, [&] { first_ ? receive(back_[1]) : send(back_[1]); });
+    const std::size_t turn = next_turn();
+    const double took =
+        timed(kMessages, [&] { first_ ? receive(back_[turn]) : send(back_[turn]); });
     transport_->end_step();
     return took;
   }
@@ -160,6 +166,7 @@ class RoundTrip {
   Engine& engine_;
   std::int64_t bytes_;
   bool first_;
+  std::size_t turn_ = 0;  ///< of large messages: the same on both sides
   std::vector<Message> there_;
   std::vector<Message> back_;
   std::byte* out_ = nullptr;
@@ -182,6 +189,7 @@ Result<TransferCost, Error> measure_transfer_between(Engine& engine, Processes& 
 std::optional<RunFailure> measure_beside_computation(const Measurable& of, Processes& processes,
                                                      const BetweenFactory& make,
                                                      TransferCost& cost) {
+  of.engine.leave_room_for_exchanges();  // as a run does
   std::optional<Error> error;
   const auto failed = look_at_graphs(of, [&](const Inspection& at) {
     RoundTrip trip(at.engine, processes, make, *cost.bytes);

@@ -1,6 +1,6 @@
 #include "run/run.h"
-#include "core/base/median.h"
 
+#include "core/base/median.h"
 #include "run/divided.h"
 #include "run/judge.h"
 #include "run/processes/own_rank.h"

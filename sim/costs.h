@@ -130,7 +130,7 @@ struct Costs {
   /// Computation takes this many times as long while its device also communicates.
   double slowdown = 1;
   /// A message takes this many times as long for each of its two ranks whose device computes
-  /// meanwhile, but over ideal links.
+  /// meanwhile, except over ideal links.
   double crowded = 1;
   /// So many bytes of a message move before its receive is there, if it waits for one.
   double ahead = 0;

@@ -285,7 +285,7 @@ void state(std::optional<double>& cost, const Account& account, const Module& mo
 void state_all(Module& module, const ModuleTimes& times, bool exchanges, Origins& origins) {
   ModuleCost& cost = module.cost;
   if (!cost.forward && times.quantize_forward > 0) cost.quantize_forward = times.quantize_forward;
-  if (!cost.backward && times.quantize_backward > 0) {
+  if (!cost.backward && !cost.whole && times.quantize_backward > 0) {
     cost.quantize_backward = times.quantize_backward;
   }
   state(cost.forward, times.forward, module, "forward", origins);

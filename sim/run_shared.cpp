@@ -22,7 +22,10 @@ class SharedRun {
         goes_ahead_(costs.ahead > 0 && subject.links == Links::Rendezvous) {
     const std::size_t vertices = graph_.task_of.size();
     times_.at.resize(vertices);
-    if (goes_ahead_) sent_at_.resize(vertices);
+    if (goes_ahead_) {
+      sent_at_.resize(vertices);
+      alone_.resize(vertices);
+    }
     std::int32_t devices = static_cast<std::int32_t>(subject.schedule.ranks.size());
     for (const std::int32_t device : costs.devices) devices = std::max(devices, device + 1);
     devices_.resize(as_index(devices));
@@ -30,7 +33,12 @@ class SharedRun {
 
   TaskTimes run() {
     for (Vertex from = 0; from < times_.at.size(); ++from) {
-      for_each_edge(from, [&](Vertex to, EdgeKind) { ++times_.at[to].waits_for; });
+      for_each_edge(from, [&](Vertex to, EdgeKind kind) {
+        ++times_.at[to].waits_for;
+        if (goes_ahead_ && (kind == EdgeKind::Message || kind == EdgeKind::Rendezvous)) {
+          alone_[to] = !task_of(from).member && !task_of(to).member;
+        }
+      });
     }
     for (Vertex vertex = 0; vertex < times_.at.size(); ++vertex) {
       if (times_.at[vertex].waits_for == 0) push(0, Event::Kind::Ready, vertex);
@@ -55,7 +63,7 @@ class SharedRun {
     double time;
     Kind kind;
     Vertex vertex;
-    std::uint32_t version;  // of a computation's end; an older one was put off or moved up
+    std::uint32_t version;  // of an end of Running; an older one was put off or moved up
 
     bool operator<(const Event& other) const {  // the last of these is the next to come
       if (time != other.time) return time > other.time;
@@ -96,7 +104,7 @@ class SharedRun {
   struct Device {
     std::vector<Running> running;
     std::int32_t communicating = 0;
-    bool computed = false;  // at the speed that messages go at
+    bool crowds = false;  // it computes, as the messages under way have counted it
   };
 
   template <typename Visit>
@@ -110,10 +118,10 @@ class SharedRun {
   [[nodiscard]] const Task& task_of(Vertex vertex) const {
     return graph_.tasks[graph_.task_of[vertex]];
   }
-  Device& device_of(Vertex vertex) {
-    const auto rank = task_of(vertex).rank.index();
-    return devices_[shares_ ? as_index(costs_.devices[rank]) : rank];
+  [[nodiscard]] std::size_t device_number(RankId rank) const {
+    return shares_ ? as_index(costs_.devices[rank.index()]) : rank.index();
   }
+  Device& device_of(Vertex vertex) { return devices_[device_number(task_of(vertex).rank)]; }
   [[nodiscard]] bool computes(Vertex vertex) const { return is_compute(task_of(vertex).kind); }
   // A transfer's or collective's end, between which and its members' starts it moves bytes.
   [[nodiscard]] bool communicates(Vertex vertex) const {
@@ -150,9 +158,10 @@ class SharedRun {
     crowd(device);
   }
 
-  // The part of a message's time that went by while its receive was not there yet.
+  // The part of a message's time that went by while its receive was not there yet. Members of a
+  // fused group move together, and nothing of them goes ahead.
   [[nodiscard]] double went_ahead(Vertex vertex) const {
-    if (!goes_ahead_ || !is_transfer(task_of(vertex).kind) || !communicates(vertex)) return 0;
+    if (!goes_ahead_ || !communicates(vertex) || !alone_[vertex]) return 0;
     return std::min(now_ - sent_at_[vertex], durations_.ahead(task_of(vertex)));
   }
 
@@ -163,12 +172,10 @@ class SharedRun {
 
   [[nodiscard]] double speed_of_message(Vertex vertex) const {
     const Task& task = task_of(vertex);
-    const double here = computed(task.rank) ? crowded_ : 1;
-    return 1 / (here * (computed(durations_.peer(task)) ? crowded_ : 1));
+    const double here = crowds(task.rank) ? crowded_ : 1;
+    return 1 / (here * (crowds(durations_.peer(task)) ? crowded_ : 1));
   }
-  [[nodiscard]] bool computed(RankId rank) const {
-    return devices_[shares_ ? as_index(costs_.devices[rank.index()]) : rank.index()].computed;
-  }
+  [[nodiscard]] bool crowds(RankId rank) const { return devices_[device_number(rank)].crowds; }
 
   void push_end(const Running& message) {
     push(now_ + message.left / speed_of_message(message.vertex), Event::Kind::Over, message.vertex,
@@ -177,13 +184,20 @@ class SharedRun {
 
   // Messages go on at the speed that they have once the device has begun or ceased to compute.
   void crowd(Device& device) {
-    if (crowded_ == 1 || device.computed != device.running.empty()) return;
+    if (crowded_ == 1 || device.crowds != device.running.empty()) return;
+    const auto is_here = [&](const Running& one) {
+      const Task& task = task_of(one.vertex);
+      const auto number = static_cast<std::size_t>(&device - devices_.data());
+      return device_number(task.rank) == number || device_number(durations_.peer(task)) == number;
+    };
     for (Running& one : moving_) {
+      if (!is_here(one)) continue;
       one.left = std::max(one.left - (now_ - one.counted_at) * speed_of_message(one.vertex), 0.0);
       one.counted_at = now_;
     }
-    device.computed = !device.running.empty();
+    device.crowds = !device.running.empty();
     for (Running& one : moving_) {
+      if (!is_here(one)) continue;
       ++one.version;
       push_end(one);
     }
@@ -278,8 +292,10 @@ class SharedRun {
   std::size_t ran_ = 0;
   TaskTimes times_;
   std::vector<Device> devices_;
-  std::vector<double>
-      sent_at_;  // by end of a message, if some of it goes ahead: when its send began
+  // By end of a message, if some of it goes ahead: when its send began, and whether neither side is
+  // a member of a fused group.
+  std::vector<double> sent_at_;
+  std::vector<bool> alone_;
   std::vector<Running> moving_;  // messages, if computation makes them slower
   Events events_;
 };

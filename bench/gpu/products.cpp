@@ -300,8 +300,8 @@ Verdict measure(const Stream& stream, const Products& products, const Raced& rac
   }
   require(cudaGraphExecDestroy(ours), "destroy a graph");
   require(cudaGraphExecDestroy(peer), "destroy a graph");
-  const double our_rate = operations / median(our_times) / 1e9;
-  const double peer_rate = operations / median(peer_times) / 1e9;
+  const double our_rate = operations / capo::median(our_times) / 1e9;
+  const double peer_rate = operations / capo::median(peer_times) / 1e9;
   const bool is_right = error <= most_error;  // a NaN is not
   std::printf("%-38s %7.0f %7.0f %6.2f  %.1e%s\n", name.c_str(), our_rate, peer_rate,
               our_rate / peer_rate, error, is_right ? "" : "  WRONG");

@@ -18,6 +18,7 @@
 
 namespace {
 
+using capo::median;
 using capo::gpu::CudaEngine;
 using capo::run::GraphId;
 

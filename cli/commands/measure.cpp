@@ -200,6 +200,9 @@ int measure_in(Launched& launched, MeasureRequest& request, const ModelFile& fil
     const auto failed = run::measure_beside_computation(
         {**beside, file.model.modules.list.front(), options_for(request, **beside)},
         launched.processes(), messages, *cost);
+    if (failed && failed->kind == run::RunFailure::Kind::Refused) {
+      return launched.reports() ? refuse_failure(*failed) : kFindings;
+    }
     if (failed) {
       launched.end_all_for(
           {.kind = ErrorKind::Environment, .message = failed->message, .help = failed->help});

@@ -101,6 +101,12 @@ void state(Json& object, const char* name, const std::optional<double>& value) {
   if (value) object[name] = rounded(*value);
 }
 
+// States it too, but what was there goes if there is no value: it was of another measurement.
+void state_or_drop(Json& object, const char* name, const std::optional<double>& value) {
+  object.erase(name);
+  state(object, name, value);
+}
+
 // Makes the object of that name if there is none: null would turn into one by itself, but not if
 // memory runs out.
 Json& object_in(Json& json, const char* name) {
@@ -145,15 +151,16 @@ std::string with_costs(std::string_view model, const MeasuredCosts& costs) {
     state(stated, "whole", cost.whole);
     state(stated, "fuse", cost.fuse);
     state(stated, "beside", cost.beside);
-    state(stated, "quantize_forward", cost.quantize_forward);
-    state(stated, "quantize_backward", cost.quantize_backward);
+    state_or_drop(stated, "quantize_forward", cost.quantize_forward);
+    state_or_drop(stated, "quantize_backward", cost.quantize_backward);
   }
   if (costs.transfer) {
     Json& stated = object_in(json, "transfer");
     state(stated, "latency", costs.transfer->latency);
     state(stated, "bandwidth", costs.transfer->bandwidth);
     if (costs.transfer->bytes) stated["bytes"] = *costs.transfer->bytes;
-    state(stated, "crowded", costs.transfer->crowded);
+    state_or_drop(stated, "crowded", costs.transfer->crowded);
+    stated.erase("ahead");
     if (costs.transfer->ahead) stated["ahead"] = *costs.transfer->ahead;
   }
   return json.dump(2) + "\n";

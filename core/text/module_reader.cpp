@@ -195,7 +195,7 @@ struct PartOfTime {
   std::optional<double> ModuleCost::*takes;
   std::string_view of;
   std::optional<double> ModuleCost::*whole;
-  bool needed = true;  ///< nobody says the part alone
+  bool needed = true;  ///< the part is refused without the whole
 };
 constexpr std::array kPartsOfTimes{
     PartOfTime{"quantize_forward", &ModuleCost::quantize_forward, "forward", &ModuleCost::forward},

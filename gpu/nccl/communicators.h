@@ -14,7 +14,7 @@
 // A communicator has as many channels as products leave multiprocessors to it (kernels.h): each is
 // a block that stays on its multiprocessor for as long as a message waits for its other end. Blocks
 // come one by one and not in clusters of four, as NCCL has them on Hopper: what a product leaves
-// free may lie anywhere, and a cluster waited until the product was over. Every
+// free may lie anywhere, and a cluster would wait until the product is over. Every
 // communicator is warmed up: each two members exchange a byte both ways, because NCCL makes
 // connections when they are first used, and waits on the host while it does so. Later calls only
 // launch.

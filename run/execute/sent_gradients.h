@@ -53,8 +53,8 @@ struct DividedStep {
 };
 [[nodiscard]] SentGradients gradients_between(const DividedStep& step);
 
-/// The gradients that a reduction sums of these parameters: main_grad or, of one that is not fused,
-/// .grad.
+/// The gradients that a reduction sums of these parameters: main_grad, what autograd was given or,
+/// of one that is not fused, .grad.
 [[nodiscard]] std::vector<const GroupedTensor*> gradients_to_sum(
     const StepLayers& layers, const Deposits& deposits, const StepOutputs& outputs,
     const std::vector<std::uint32_t>& of_ranks);

@@ -6,10 +6,10 @@
 //   input's gradient   dy -> codes along columns, which the product reads, and along rows, for W
 //   weight gradients   both codes along rows, of a group's own rows
 //
-// The layers are those of one product, MLPs, attention between its two products, and experts behind
-// a router. So nobody keeps x or dy as they were. Weights were quantized before the step, both
-// ways, or are so by each F, for itself and its B. A product's bias is a call of its own behind it.
-// SwiGLU and its gradient are made by the call that quantizes them, so that no tensor holds them.
+// So nobody keeps x or dy as they were. Weights were quantized before the step, both ways, or are
+// so by each F, for itself and its B. A product's bias is a call of its own behind it. SwiGLU and
+// its gradient are made by the call that quantizes them, so that no tensor holds them. The layers
+// are those of one product, MLPs, attention between its two products, and experts behind a router.
 //
 // On a split path every group's rows are a tensor of their own, in a part of the same memory that
 // begins where its rows do, and its depths at a multiple of kGroupDepth.

@@ -11,7 +11,7 @@
 
 namespace capo::run {
 
-/// Gradients are null in a forward.
+/// A forward does not touch the gradients.
 struct HeadPlaces {
   std::byte* qkv = nullptr;   ///< (tokens, qkv columns): queries, keys and values of all heads
   std::byte* y = nullptr;     ///< (tokens, heads * dim)

@@ -11,10 +11,10 @@ namespace {
 
 using Streams = std::map<std::int32_t, std::uint32_t>;
 
-// The streams that an op runs on, by process: one if it is no reduction, else that of the first
-// member of each process.
+// The streams that an op runs on, by process: its own, and of a reduction that of the first member
+// of each other process.
 Streams streams_of(const Program& program, const Op& op, const Division& division) {
-  Streams streams;
+  Streams streams{{division.home(program.rank_of_stream[op.stream]), op.stream}};
   for (std::uint32_t at = op.first_part; at < op.end_part; ++at) {
     const OpPart& part = program.parts[at];
     if (part.kind != OpPart::Kind::Reduce) continue;
@@ -23,7 +23,6 @@ Streams streams_of(const Program& program, const Op& op, const Division& divisio
       streams.try_emplace(division.home(ranks[member]), program.reduced_on[part.to][member]);
     }
   }
-  if (streams.empty()) streams[division.home(program.rank_of_stream[op.stream])] = op.stream;
   return streams;
 }
 

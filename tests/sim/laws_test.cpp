@@ -276,6 +276,9 @@ TEST(SimulationLaws, SlowingDownMakesNothingFaster) {
     const Durations durations(simulation.subject(), costs);
     costs.slowdown = 1.4;
     expect_no_sooner(run_shared(simulation.subject(), durations, costs), simulation.times());
+    costs.slowdown = 1;
+    costs.crowded = 1.3;
+    expect_no_sooner(run_shared(simulation.subject(), durations, costs), simulation.times());
   });
 }
 

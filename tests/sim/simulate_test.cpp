@@ -159,6 +159,24 @@ TEST(Simulate, TheFirstBytesOfAMessageDoNotWaitForItsReceive) {
   EXPECT_EQ(end("100"), 5 + 9);
 }
 
+TEST(Simulate, NothingOfAFusedGroupGoesAhead) {
+  const auto makespan = [](const char* first, const char* second, const char* ahead) {
+    const std::string text = std::string("capo 1\nplacement loop\nranks 2\n") +
+                             "rank 0: F1.0 send-F1.0 F1.1 " + first + " B1.0 recv-B1.1 B1.1\n" +
+                             "rank 1: recv-F1.0 F1.0 B1.0 " + second + " F1.1 B1.1 send-B1.1\n";
+    return (*simulate_text(text.c_str(),
+                           over(Links::Rendezvous, costs("f=10,b=10,w=0,bw=1,bytes=4", ahead))))
+        ->makespan();
+  };
+  const char* sends_first = "(send-F1.1 recv-B1.0)";
+  const char* receives_first = "(recv-B1.0 send-F1.1)";
+  const double without = makespan(sends_first, "(send-B1.0 recv-F1.1)", "ahead=0");
+  for (const char* second : {"(send-B1.0 recv-F1.1)", "(recv-F1.1 send-B1.0)"}) {
+    EXPECT_EQ(makespan(sends_first, second, "ahead=4"), without);
+    EXPECT_EQ(makespan(receives_first, second, "ahead=4"), without);
+  }
+}
+
 TEST(Simulate, BothWaysOfSimulatingGiveTheSameTimes) {
   for (const Links links : {Links::Ideal, Links::Rendezvous, Links::Buffered}) {
     const auto s = simulated::simulate_named({.name = "zbv-1p", .ranks = 4, .microbatches = 9},

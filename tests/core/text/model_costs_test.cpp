@@ -82,6 +82,18 @@ TEST(ModelCosts, APartIsNoMoreThanWhatItIsAPartOf) {
             "`cost.quantize_backward` is a part of `cost.whole`, and 2 is more than 1");
 }
 
+TEST(ModelCosts, OfAnotherMeasurementGo) {
+  const MeasuredCosts first{
+      .modules = {{"a", {.forward = 3, .backward = 4, .weight = 5, .quantize_forward = 2}}},
+      .transfer = TransferCost{.latency = 2, .bytes = 16, .crowded = 1.5, .ahead = 8}};
+  const MeasuredCosts second{.modules = {{"a", {.forward = 1, .backward = 4, .weight = 5}}},
+                             .transfer = TransferCost{.latency = 3, .bytes = 16}};
+  const auto model = read_model(with_costs(with_costs(kModel, first), second), {});
+  ASSERT_TRUE(model.has_value());
+  EXPECT_EQ(model->transfer, *second.transfer);
+  EXPECT_EQ(model->modules.list.front().cost.quantize_forward, std::nullopt);
+}
+
 TEST(ModelCosts, WithoutABandwidthThereIsNone) {
   const std::string text =
       with_costs(kModel, {.modules = {}, .transfer = TransferCost{.latency = 2, .bytes = 16}});

@@ -303,6 +303,25 @@ TEST_F(OverNccl, TheHostAndBufferedSendsAreRefused) {
   EXPECT_TRUE(holds(host.err, "nccl moves the memory of CUDA devices")) << host.err;
 }
 
+// Graphs of actions alone: NCCL in software moves nothing within a graph.
+TEST_F(OverNccl, GradientsAreReducedAsInOneProcess) {
+  folder_.write("step.order",
+                "capo 1\nranks 2\nmicrobatches 2\nplacement chain\n"
+                "rank 0: F1.0 F1.1 B1.0 W1.0 B1.1 W1.1 reduce1\n"
+                "rank 1: F1.0 B1.0 W1.0 F1.1 B1.1 W1.1 reduce1\n");
+  std::vector<std::string> asked{"--replicas", "2", "--format", "json"};
+  const Outcome one = run(1, asked);
+  ASSERT_EQ(one.exit_code, 0) << one.err;
+  asked.insert(asked.end(), {"--transport", "nccl"});
+  const Outcome four = run(4, asked);
+  ASSERT_EQ(four.exit_code, 0) << four.err;
+  EXPECT_EQ(without_times_of_devices(four.out), without_times_of_devices(one.out));
+  asked.insert(asked.end(), {"--ranks-per-device", "2"});
+  const Outcome two = run(2, asked);
+  ASSERT_EQ(two.exit_code, 0) << two.err;
+  EXPECT_EQ(without_times_of_devices(two.out), without_times_of_devices(one.out));
+}
+
 TEST_F(OverNccl, MessagesBetweenTwoDevicesAreMeasured) {
   folder_.write("m.json", R"({"modules": {"default": {"kind": "linear", "dtype": "bf16",
       "shape": {"tokens": 4, "hidden": 4, "ffn": 4}}}})");

@@ -281,20 +281,20 @@ TEST_P(CodesOf, RowsThatAreMadeAreThoseThatCallsOfTheirOwnWrite) {
 TEST_P(CodesOf, RowsThatAreNamedAreThoseThatAGatherWrites) {
   const auto [scaling, type] = GetParam();
   constexpr std::int64_t kFrom = 100;
-  constexpr std::int64_t kColumns = 150;
+  constexpr std::int64_t kAcross = 150;
   const Rows rows{.count = 440, .groups = std::ssize(kSizes), .sizes = kSizes.data()};
-  Tensor x = at_random(type, kFrom * kColumns, 1);
+  Tensor x = at_random(type, kFrom * kAcross, 1);
   std::vector<std::int64_t> sources;
   for (std::int64_t row = 0; row < rows.count; ++row) sources.push_back(row * 7 % kFrom);
-  Tensor gathered(type, Values(as_index(rows.count * kColumns), 0.0));
+  Tensor gathered(type, Values(as_index(rows.count * kAcross), 0.0));
   execute(Gather{.rows = rows.count,
-                 .row_bytes = kColumns * (type == DataType::Fp32 ? 4 : 2),
+                 .row_bytes = kAcross * (type == DataType::Fp32 ? 4 : 2),
                  .index = sources.data(),
                  .from_rows = kFrom,
                  .from = x.data(),
                  .to = gathered.data()});
   QuantizeRows call{
-      .scaling = scaling, .type = type, .rows = rows, .columns = kColumns, .x = gathered.data()};
+      .scaling = scaling, .type = type, .rows = rows, .columns = kAcross, .x = gathered.data()};
   const CodesBothWays should(call);
   call.x = x.data();
   call.made = {.by = RowsMade::By::Gather, .sources = sources.data(), .from_rows = kFrom};
