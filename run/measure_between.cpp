@@ -22,7 +22,7 @@ constexpr double kCover = 4;
 // A message that goes again and again is in the cache of a device, which has some fifty million
 // bytes. In a step what it is made of has left the cache, or computation drives it out.
 constexpr std::int64_t kMoreThanCaches = 256 << 20;
-// Where messages have less than four million bytes a cache may hold all.
+// A cache may hold all of them where they have less than four million bytes.
 constexpr std::int64_t kMostTurns = 64;
 constexpr double kMostLaunches = 1e4;
 

@@ -292,8 +292,8 @@ class SharedRun {
   std::size_t ran_ = 0;
   TaskTimes times_;
   std::vector<Device> devices_;
-  // By end of a message, if some of it goes ahead: when its send began, and whether neither side is
-  // a member of a fused group.
+  // Both are told for each end of a message, if some of it goes ahead: when its send began, and
+  // whether neither side is a member of a fused group.
   std::vector<double> sent_at_;
   std::vector<bool> alone_;
   std::vector<Running> moving_;  // messages, if computation makes them slower

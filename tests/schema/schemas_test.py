@@ -168,7 +168,7 @@ def check_optimised(run, root) -> int:
     seen, calls, nodes = [], set(), set()
     for flags in (
         ["--ranks", "3", "--microbatches", "4"],
-        ["--ranks", "8", "--microbatches", "16", "--memory", "4", "--cost", "f=5,b=6,w=4", "--moves", "300000", "--time", "10m"],
+        ["--ranks", "8", "--microbatches", "16", "--memory", "4", "--cost", "f=5,b=6,w=4", "--moves", "20000", "--time", "10m"],
         ["--ranks", "1", "--microbatches", "1", "--objective", "span"],
         ["--ranks", "2", "--microbatches", "4", "--fuse-w", "3", "--cost", "w=3,fuse=0.4", "--moves", "1000"],
         ["--ranks", "3", "--microbatches", "4", "--placement", "bidirectional", "--cost", "f=10,b=16,w=4,comm=1", "--memory", "2"],
