@@ -3,7 +3,7 @@
 //   class Mine : public Mpi {};
 //   const Outcome two = mpirun(2, {"run", "step.order", "--transport", "mpi"});
 //
-// Where no MPI was found when it was configured, it is skipped and says so.
+// A test is skipped and says so where no MPI was found when it was configured.
 
 #pragma once
 
@@ -34,7 +34,7 @@ class Mpi : public ::testing::Test {
                                  std::to_string(processes), testing_support::program_under_test()};
     all.insert(all.end(), arguments.begin(), arguments.end());
 #ifdef CAPO_MPIRUN
-    // What MPI itself leaves behind is no leak of capo's.
+    // MPI itself leaves memory behind, which is no leak of capo's.
     return testing_support::run_capo(all, {.directory = folder_.path(),
                                            .environment = {"ASAN_OPTIONS=detect_leaks=0"},
                                            .program = CAPO_MPIRUN});

@@ -32,7 +32,7 @@ inline void expect_right(const RunReport& report) {
   }
 }
 
-/// Of a product, and not of a norm.
+/// Whether the weight is that of a product, and not of a norm.
 inline bool is_weight(const TensorReport& tensor) {
   return tensor.name.ends_with("weight") && !tensor.name.ends_with("norm weight");
 }

@@ -64,7 +64,7 @@ struct Setting {
 
 constexpr std::uint32_t kReplays = 2;
 
-// What is left by all processes together, and the report of the first.
+// This is left by all processes together, with the report of the first.
 struct Left {
   Gradients gradients;
   std::optional<Result<RunReport, RunFailure>> report;
