@@ -57,7 +57,7 @@ for module in $modules; do
         END { if (measured) printf "%-22s %12d %12d %7s %% %10s\n", name, measured, simulated, error, clocks
               else printf "%-22s %s\n", name, why ? why : "no figure" }' | tee -a "$folder/lines" || true
   done
-  awk '{ e = $4; sub(/^[+]/, "", e); a = e < 0 ? -e : e; if (NF == 6) { errors[++n] = a; if (a > worst) { worst = a; of = $1 } } }
+  awk '{ e = $4 + 0; a = e < 0 ? -e : e; if (NF == 6) { errors[++n] = a; if (a > worst) { worst = a; of = $1 } } }
        END { for (i = 1; i <= n; ++i) for (j = i + 1; j <= n; ++j) if (errors[j] < errors[i]) { t = errors[i]; errors[i] = errors[j]; errors[j] = t }
              printf "%d orders: worst %.1f %% (%s), median %.1f %%\n", n, worst, of, errors[int((n + 1) / 2)] }' "$folder/lines"
   for m in 4 8; do
