@@ -19,6 +19,7 @@
 #include "run/processes/walk_all.h"
 #include "run/report.h"
 #include "run/setup/complete_model.h"
+#include "run/setup/reductions.h"
 #include "run/setup/replicas.h"
 #include "run/setup/step_layers.h"
 #include "sim/simulation.h"
@@ -277,6 +278,7 @@ void replicate(const RunRequest& request, JudgedInput& judged) {
   judged.input = std::move(replicas->input);
   judged.model.groups = std::move(replicas->options.groups);
   judged.model.modules.layers = std::move(replicas->options.modules.layers);
+  run::list_hooked_reductions(judged.input.schedule, judged.check_options());
 }
 
 int run_replicas(const RunRequest& request, JudgedInput& judged, run::Engine& engine) {
@@ -308,6 +310,9 @@ int run_judged(const RunRequest& request, JudgedInput& judged) {
   }
   Model& model = judged.model;
   if (!request.plan->modules.empty()) run::fuse_gradients(model.modules);
+  if (request.replicas == 1) {
+    run::list_hooked_reductions(judged.input.schedule, judged.check_options());
+  }
   const run::CompletedModel complete = run::complete_model(judged.check_options(), input.schedule);
   for (const Module& module : complete.options.modules.list) {
     if (const auto why = run::module_refusal(module)) {

@@ -1,6 +1,7 @@
 #include "run/setup/reductions.h"
 
 #include "core/base/index.h"
+#include "core/frameworks/te/contract.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,12 +14,50 @@ namespace capo::run {
 
 namespace {
 
+bool reduces_any(const RankOrder& rank) {
+  const std::vector<Entry>& entries = rank.replayed();
+  return std::any_of(entries.begin(), entries.end(),
+                     [](const Entry& entry) { return entry.kind == Kind::ReduceGradient; });
+}
+
 bool any_reduction(const Schedule& schedule) {
-  return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const RankOrder& rank) {
-    const std::vector<Entry>& entries = rank.replayed();
-    return std::any_of(entries.begin(), entries.end(),
-                       [](const Entry& entry) { return entry.kind == Kind::ReduceGradient; });
-  });
+  return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), reduces_any);
+}
+
+bool reduces_on_hooks(const Module& module) {
+  return module.flags.delay_wgrad && module.flags.wgrad_hooks;
+}
+
+// Where a chunk's reduction begins in an order: behind its last gradient, and the composite that
+// this is in; nullopt if it has none, or is reduced there already.
+std::optional<std::size_t> place_of_reduction(const std::vector<Entry>& order, ChunkId chunk) {
+  std::optional<std::size_t> place;
+  for (std::size_t at = 0; at < order.size(); ++at) {
+    const Entry& entry = order[at];
+    if (entry.chunk == chunk && entry.kind == Kind::ReduceGradient) return std::nullopt;
+    const bool is_gradient = is_backward(entry.kind) || entry.kind == Kind::BackwardWeight;
+    if (entry.chunk == chunk && is_gradient) place = at + 1;
+  }
+  while (place && *place < order.size() && order[*place].group == Group::Continues) ++*place;
+  return place;
+}
+
+void list_reduction(std::vector<Entry>& order, std::size_t place, ChunkId chunk) {
+  Entry reduction{.chunk = chunk, .kind = Kind::ReduceGradient};
+  reduction.offset = order[place - 1].offset;
+  reduction.length = order[place - 1].length;
+  order.insert(order.begin() + static_cast<std::ptrdiff_t>(place), reduction);
+}
+
+void list_reduction(RankOrder& rank, ChunkId chunk) {
+  const auto place = place_of_reduction(rank.order, chunk);
+  const auto replayed = place_of_reduction(rank.replayed(), chunk);
+  if (!place || !replayed) return;
+  for (Reset& reset : rank.resets) {
+    if (reset.behind > *replayed) ++reset.behind;
+  }
+  list_reduction(rank.order, *place, chunk);
+  if (rank.replay) list_reduction(*rank.replay, *replayed, chunk);
 }
 
 std::string words(const Reduction& reduction) {
@@ -83,7 +122,35 @@ std::optional<std::string> refusal_of(const PlannedStep& step, const StepLayers&
   return std::nullopt;
 }
 
+// Whether some module of a chunk is as `asked`.
+template <typename Asked>
+bool any_module(const CheckOptions& options, std::int32_t rank, std::int32_t chunk, Asked asked) {
+  const auto layers = static_cast<std::int32_t>(options.modules.layers_told_apart(rank, chunk));
+  for (std::int32_t layer = 0; layer < layers; ++layer) {
+    const Module* const module = options.modules.of(rank, chunk, layer);
+    if (module != nullptr && asked(*module)) return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+void list_hooked_reductions(Schedule& schedule, const CheckOptions& options) {
+  const bool is_frameworks = options.plan.kind && is_a_frameworks(*options.plan.kind);
+  const auto runs_hooks = [&](const Module& module) {
+    const bool is_lost = is_frameworks && module.kind && gradients::is_operation(*module.kind);
+    return reduces_on_hooks(module) && !is_lost;
+  };
+  for (const CollectiveGroup& group : options.groups) {
+    if (!group.performs(Kind::ReduceGradient) || group.members.size() < 2) continue;
+    for (const std::int32_t rank : group.members) {
+      RankOrder& order = schedule.ranks[RankId(rank).index()];
+      for (std::int32_t chunk = 1; chunk <= order.chunks; ++chunk) {
+        if (any_module(options, rank, chunk, runs_hooks)) list_reduction(order, ChunkId(chunk));
+      }
+    }
+  }
+}
 
 std::vector<Reduction> replicated_chunks(const PlannedStep& step) {
   std::vector<Reduction> all;
@@ -101,7 +168,13 @@ std::vector<Reduction> replicated_chunks(const PlannedStep& step) {
 }
 
 std::vector<Reduction> reductions_due(const PlannedStep& step) {
-  return any_reduction(step.input().schedule) ? replicated_chunks(step) : std::vector<Reduction>();
+  std::vector<Reduction> all = replicated_chunks(step);
+  const bool reduces =
+      any_reduction(step.input().schedule) ||
+      std::any_of(all.begin(), all.end(), [&](const Reduction& of) {
+        return any_module(step.options(), of.ranks.front(), of.chunk, reduces_on_hooks);
+      });
+  return reduces ? all : std::vector<Reduction>();
 }
 
 std::optional<std::string> refusal_of_replicas(const PlannedStep& step, const StepLayers& layers) {

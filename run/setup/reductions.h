@@ -9,6 +9,10 @@
 // alike, their inputs are not. One order of summation is everybody's: ascending by rank. A rank
 // that is in no such group has no replica in the step, and its reduction sums one gradient.
 //
+// A reduction may hang on the hooks of a module (`wgrad_hooks`), which a replay of its weight
+// gradient runs. The one of the step's last microbatch finds all gradients there and begins it, so
+// the order that is run is the declared one with a `reduce` at that place.
+//
 // Tested by tests/run/steps/reductions_test.cpp.
 
 #pragma once
@@ -31,10 +35,15 @@ struct Reduction {
   friend bool operator==(const Reduction&, const Reduction&) = default;
 };
 
+/// Lists the reductions that begin on hooks: behind the last gradient of each chunk that has such
+/// modules, on ranks with replicas, if the order does not list it. Hooks of operations are left out
+/// under a framework's plan, which runs none of them (G08).
+void list_hooked_reductions(Schedule& schedule, const CheckOptions& options);
+
 /// Every chunk of the ranks that are replicas of each other, whether the order reduces it or not.
 [[nodiscard]] std::vector<Reduction> replicated_chunks(const PlannedStep& step);
-/// The reductions that a step needs: none if its order has none, since then somebody else reduces;
-/// otherwise each replicated chunk once, behind its last gradient.
+/// The reductions that a step needs: none if its order has none and none hangs on hooks, since then
+/// somebody else reduces; otherwise each replicated chunk once, behind its last gradient.
 [[nodiscard]] std::vector<Reduction> reductions_due(const PlannedStep& step);
 
 /// Why ranks that reduce together are no replicas: a sentence; nullopt if they are.

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -239,6 +240,92 @@ TEST(Reductions, AreShownOnAStreamOfTheirOwn) {
             std::string::npos);
   const auto json = nlohmann::json::parse(json_report(report, plan.step()));
   EXPECT_EQ(json.at("reductions"), nlohmann::json::parse(R"([{"chunk": 1, "ranks": [0, 1]}])"));
+}
+
+Module hooked(ModuleKind kind) {
+  Module module = small(kind);
+  module.flags.delay_wgrad = true;
+  module.flags.wgrad_hooks = true;
+  return module;
+}
+
+TEST(HookedReductions, BeginBehindTheLastWeightGradientOfTheChunk) {
+  Input input = typed(on_ranks(2, 2, "F1.0 F1.1 B1.0 W1.0 B1.1 W1.1"));
+  const CheckOptions declared = in_a_group(hooked(ModuleKind::Linear), {0, 1});
+  list_hooked_reductions(input.schedule, declared);
+  const Left left = left_by(verified(input, declared));
+  EXPECT_TRUE(left.report.bit_equal);
+  EXPECT_EQ(left.report.program.reductions.size(), 1U);
+  EXPECT_EQ(left.gradients.at(weight(1, 0)), left.gradients.at(weight(1, 1)));
+  const Left listed =
+      left_by(verified(typed(on_ranks(2, 2, "F1.0 F1.1 B1.0 W1.0 B1.1 W1.1 reduce1")), declared));
+  EXPECT_EQ(left.gradients, listed.gradients);
+}
+
+// Chunk 2 ends first, in a composite, and chunk 1 is not reduced on hooks.
+TEST(HookedReductions, StandBehindACompositeAndLeaveOtherChunksAlone) {
+  Schedule schedule = typed(on_ranks(2, 1, "F1.0 F2.0 (W2.0 B1.0) W1.0")).schedule;
+  CheckOptions declared = in_a_group(hooked(ModuleKind::Linear), {0, 1});
+  declared.modules.list.push_back(small(ModuleKind::Linear));
+  declared.modules.list.back().name = "without hooks";
+  declared.modules.layers = {{{1}, {0}}};
+  list_hooked_reductions(schedule, declared);
+  for (const RankOrder& rank : schedule.ranks) {
+    ASSERT_EQ(rank.order.size(), 6U);
+    EXPECT_EQ(rank.order[4].kind, Kind::ReduceGradient);
+    EXPECT_EQ(rank.order[4].chunk, ChunkId(2));
+    EXPECT_EQ(rank.order[4].group, Group::Alone);
+  }
+}
+
+TEST(HookedReductions, AreNotListedTwiceNorWithoutReplicasOrDelay) {
+  const std::string listed = on_ranks(2, 1, "F1.0 B1.0 W1.0 reduce1");
+  const std::string plain = on_ranks(2, 1, "F1.0 B1.0 W1.0");
+  const auto entries = [](const std::string& text, const CheckOptions& declared) {
+    Schedule schedule = typed(text).schedule;
+    list_hooked_reductions(schedule, declared);
+    return schedule.ranks[0].order.size();
+  };
+  EXPECT_EQ(entries(listed, in_a_group(hooked(ModuleKind::Linear), {0, 1})), 4U);
+  EXPECT_EQ(entries(plain, in_a_group(hooked(ModuleKind::Linear), {0, 1})), 4U);
+  EXPECT_EQ(entries(plain, in_a_group(hooked(ModuleKind::Linear), {0})), 3U);
+  EXPECT_EQ(entries(plain, every_layer(hooked(ModuleKind::Linear))), 3U);
+  Module whole = hooked(ModuleKind::Linear);
+  whole.flags.delay_wgrad = false;
+  EXPECT_EQ(entries(plain, in_a_group(whole, {0, 1})), 3U);
+}
+
+TEST(HookedReductions, AreInTheOrdersOfCaptureAndOfReplay) {
+  Schedule schedule = typed(
+                          "capo 1\nranks 2\nmicrobatches 1\n"
+                          "rank 0: F1.0 B1.0 W1.0\n"
+                          "rank 1: F1.0 B1.0 W1.0\n")
+                          .schedule;
+  RankOrder& rank = schedule.ranks[0];
+  rank.replay = rank.order;
+  rank.resets = {{.behind = 2}, {.behind = 3}};
+  list_hooked_reductions(schedule, in_a_group(hooked(ModuleKind::Linear), {0, 1}));
+  EXPECT_EQ(rank.order.back().kind, Kind::ReduceGradient);
+  EXPECT_EQ(rank.replay->back().kind, Kind::ReduceGradient);
+  EXPECT_EQ(rank.resets[0].behind, 2U);
+  EXPECT_EQ(rank.resets[1].behind, 3U);
+}
+
+// TransformerEngine runs no hooks of operations (G08): nobody reduces, and eager execution does.
+TEST(HookedReductions, OfAnOperationNeverBeginUnderTransformerEngine) {
+  Input input = typed(on_ranks(2, 1, "F1.0 B1.0 W1.0"));
+  CheckOptions declared = in_a_group(hooked(ModuleKind::GroupedLinearOp), {0, 1});
+  declared.plan.kind = PlanKind::Te;
+  declared.plan.aliases = Aliases{};
+  list_hooked_reductions(input.schedule, declared);
+  EXPECT_EQ(input.schedule.ranks[0].order.size(), 3U);
+  const auto broken = rules_broken(input, declared);
+  EXPECT_NE(std::find(broken.begin(), broken.end(), "G08"), broken.end());
+  const Left left = left_by(admitted(input, declared));
+  EXPECT_EQ(differing(left.report), (Names{weight(1, 0), weight(1, 1)}));
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ(left.gradients.at(weight(1, rank)), left.own.at(weight(1, rank)).at(0));
+  }
 }
 
 // Copies of a pipeline.
