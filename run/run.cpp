@@ -10,7 +10,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 
 namespace capo::run {
@@ -353,11 +356,20 @@ class Loop {
     return took;
   }
 
+  // Processes replay equally often, as the first of them asks for by how long it took it once.
   void warm_up(Stepper& stepper) {
-    if (options_.processes != nullptr) return;
     constexpr double kMicroseconds = 1e6;
-    double took = 0;
-    while (took < options_.warm_up * kMicroseconds && !failed()) took += replay_once(stepper);
+    const double wanted = options_.warm_up * kMicroseconds;
+    if (wanted <= 0 || failed()) return;
+    const double took = replay_once(stepper);
+    const double further = took > 0 ? std::ceil(wanted / took) - 1 : 0;
+    auto count = static_cast<std::uint64_t>(std::max(further, 0.0));
+    if (options_.processes != nullptr) {
+      const auto asked = options_.processes->spread(std::to_string(count));
+      if (!asked) return;  // the replay that follows tells who is silent
+      count = std::stoull(*asked);
+    }
+    for (std::uint64_t i = 0; i < count && !failed(); ++i) replay_once(stepper);
   }
 
   void replay(std::uint32_t number, Stepper& stepper) {

@@ -40,7 +40,7 @@ struct RunOptions {
   Granularity graphs = Granularity::PerAction;
   std::uint32_t replays = 3;  ///< 0: the step runs eagerly once and is compared with float64
   /// Seconds in which the step is replayed before each replay that counts: a device's clock goes
-  /// down under load. Processes of a transport do not warm up.
+  /// down under load. Of several processes the first one's seconds count.
   double warm_up = 0;
   std::uint64_t seed = 1;
   SizeKind sizes = SizeKind::Random;

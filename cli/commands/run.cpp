@@ -210,8 +210,7 @@ int run_through(Gate gate, Start start, const JudgedInput& judged, const run::Co
   Progress progress("run", request.options.replays);
   run::RunOptions options = request.options;
   options.sends = run::mode_of(model.options.environment);
-  const bool warms_up = request.predict && request.launched == nullptr;
-  options.warm_up = request.warm_up.value_or(warms_up ? warm_up_of(engine) : 0);
+  options.warm_up = request.warm_up.value_or(request.predict ? warm_up_of(engine) : 0);
   options.replayed = [&](std::uint32_t number) { progress.set(number); };
   auto report = start(engine, plan, options);
   if (!report) return report_failure(report.error(), request, plan.step(), engine.name());
@@ -485,7 +484,7 @@ Run add_run(CLI::App& command) {
       .add_option("--warm-up", request->warm_up,
                   "Seconds in which the step is replayed before each replay that counts, since a "
                   "device's clock goes down under load; default: 0.5 with --predict on a device, "
-                  "else 0; all ranks have to be in one process")
+                  "else 0")
       ->check(CLI::Range(0.0, 3600.0));
   request->transport.add_to(command, "mpirun -n RANKS capo run ...");
   request->transport.add_ranks_to(command);
@@ -493,9 +492,6 @@ Run add_run(CLI::App& command) {
   command.add_option("-o,--output", request->timeline,
                      "Write the measured timeline here as a Chrome trace");
   return [request] {
-    if (request->warm_up && request->transport.kind != TransportKind::InProcess) {
-      throw CLI::ValidationError("--warm-up", "all ranks have to be in one process");
-    }
     request->options.poison = request->no_poison ? run::Poison::Off : run::Poison::On;
     switch (request->transport.kind) {
       case TransportKind::InProcess:

@@ -293,10 +293,6 @@ TEST(RunPredicted, AWarmStepIsComparedAsAnyOther) {
   EXPECT_NE(warm.out.find("3 replays"), std::string::npos) << warm.out;
   EXPECT_EQ(after({"3600.5"}).exit_code, 2);
   EXPECT_EQ(after({"-1"}).exit_code, 2);
-  const Outcome apart = after({"0.01", "--transport", "mpi"});
-  EXPECT_EQ(apart.exit_code, 2);
-  EXPECT_NE(apart.err.find("--warm-up: all ranks have to be in one process"), std::string::npos)
-      << apart.err;
 }
 
 }  // namespace capo
