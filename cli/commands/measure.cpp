@@ -10,6 +10,7 @@
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"
 #include "cli/options/launched.h"
+#include "core/model/derive.h"
 #include "core/text/model_printer.h"
 #include "run/modules/layer.h"
 #include "run/processes/between_processes.h"
@@ -245,8 +246,9 @@ int measure(MeasureRequest& request) {
   if (request.model.empty()) {
     throw CLI::RequiredError("--model or --trace");
   }
-  const auto file = read_model_file(request.model, request.limits);
+  auto file = read_model_file(request.model, request.limits);
   if (!file) return refuse(file.error());
+  derive(file->model);
   if (file->model.modules.list.empty()) {
     throw CLI::ValidationError("--model", "declares no modules, and they are what is measured");
   }

@@ -11,16 +11,44 @@ const LayerTensor& input_of(const Inventory& inventory) {
   return inventory.tensors.front();
 }
 
-std::int64_t ffn_of(const ModelConfiguration& of, ModuleKind kind) {
-  return is_grouped(kind) ? *of.expert_ffn / of.expert_tensor() : *of.ffn;
+// What the layer has that modules of capo's have not. Where a sequence is divided over ranks, a
+// rank's attention reads keys of others.
+std::string_view unrun_of(const ModelConfiguration& of, const Inventory& inventory, bool experts) {
+  if (inventory.attention) {
+    if (of.latent) return "latent attention";
+    if (of.qk_norm) return "norms of queries and keys";
+    if (of.tensor_parallel > 1) return "tensor_parallel above 1";
+    if (of.context_parallel > 1) return "context_parallel above 1";
+  }
+  if (!experts) return "";
+  if (of.shared_experts > 0) return "shared experts";
+  if (*of.top_k > *of.experts / of.expert_parallel) return "more top_k than experts on a rank";
+  return "";
 }
 
-void take_shape(Module& module, const ModelConfiguration& of, const Inventory& inventory) {
+void take_shape(Module& module, const ModelConfiguration& of, MlpKind mlp,
+                const Inventory& inventory) {
   const ModuleKind kind = *module.kind;
-  module.shape.tokens = input_of(inventory).shape.front();
-  module.shape.hidden = of.hidden;
-  if (is_mlp(kind)) module.shape.ffn = ffn_of(of, kind);
-  if (is_grouped(kind)) module.shape.groups = *of.experts / of.expert_parallel;
+  const bool halves = has_two_halves(kind);
+  const bool experts = halves ? mlp == MlpKind::Experts : is_grouped(kind);
+  const bool routes = halves ? experts : has_router(kind);
+  ModuleShape& shape = module.shape;
+  shape.tokens = input_of(inventory).shape.front();
+  shape.hidden = of.hidden;
+  module.unrun = unrun_of(of, inventory, routes);
+  if (halves && !module.unrun.empty()) return;
+  if (experts) {
+    shape.ffn = *of.expert_ffn / of.expert_tensor();
+    shape.groups = *of.experts / of.expert_parallel;
+  } else if (is_mlp(kind) || halves) {
+    shape.ffn = *of.ffn;
+  }
+  if (routes && module.unrun.empty()) shape.top_k = of.top_k;
+  if (!inventory.attention) return;
+  shape.heads = of.heads;
+  shape.kv_heads = of.kv_heads.value_or(*of.heads);
+  shape.head_dim = inventory.attention->qk_size;
+  shape.sequence = of.sequence;
 }
 
 WeightCopies copies_of(const Module& module) {
@@ -52,7 +80,7 @@ void take_sizes(Module& module, const ModelConfiguration& of) {
     return;
   }
   module.remakes = of.recompute == Recompute::Full;
-  take_shape(module, of, *inventory);
+  take_shape(module, of, mlp, *inventory);
   take_bytes(module, *inventory);
 }
 

@@ -143,6 +143,7 @@ struct Module {
   ModuleBytes derived;   ///< they follow from the model's configuration; declared ones win
   std::string lacks;     ///< the member of the configuration for want of which nothing follows
   bool remakes = false;  ///< by its configuration, backward makes again what forward made
+  std::string unrun;     ///< what its configuration has that no module has which capo runs
   ModuleCost cost;
   std::optional<Splits> splits;
   std::optional<MainGrad> main_grad;

@@ -67,6 +67,12 @@ Refusal uneven(const Module& module) {
 
 Refusal not_run(const Module& module) {
   if (!module.kind) return std::nullopt;
+  if (!module.unrun.empty()) {
+    return fmt::format(
+        "{} takes its sizes from a configuration with {}, which no module has that capo runs: "
+        "declare its shape",
+        named(module), module.unrun);
+  }
   const bool experts = module.shape.groups || module.shape.top_k;
   if (has_two_halves(*module.kind) && experts && !has_router(module)) {
     return fmt::format("{} is dense, and its shape declares {} of experts", named(module),

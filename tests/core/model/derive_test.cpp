@@ -36,8 +36,65 @@ TEST(Derive, GivesAModuleItsShapeTypeAndBytes) {
 
   const Module mlp = derived({.kind = ModuleKind::LayerNormMlp});
   EXPECT_EQ(mlp.shape, (ModuleShape{.tokens = 64, .hidden = 64, .ffn = 192}));
-  const Module layer = derived({.kind = ModuleKind::TransformerLayer});
-  EXPECT_EQ(layer.shape, (ModuleShape{.tokens = 64, .hidden = 64}));
+}
+
+// As many rows come to a rank's experts as its tokens choose.
+TEST(Derive, GivesALayerTheSizesOfItsHalves) {
+  const auto own_experts = [](ModelConfiguration& of) { of.shared_experts = 0; };
+  const Module layer = derived({.kind = ModuleKind::TransformerLayer}, own_experts);
+  EXPECT_EQ(layer.unrun, "");
+  EXPECT_EQ(layer.shape, (ModuleShape{.tokens = 64,
+                                      .hidden = 64,
+                                      .ffn = 32,
+                                      .groups = 2,
+                                      .top_k = 2,
+                                      .heads = 4,
+                                      .kv_heads = 2,
+                                      .head_dim = 16,
+                                      .sequence = 32}));
+  const Module dense =
+      derived({.kind = ModuleKind::TransformerLayer, .mlp = MlpKind::Dense}, own_experts);
+  EXPECT_EQ(dense.shape, (ModuleShape{.tokens = 64,
+                                      .hidden = 64,
+                                      .ffn = 192,
+                                      .heads = 4,
+                                      .kv_heads = 2,
+                                      .head_dim = 16,
+                                      .sequence = 32}));
+  EXPECT_FALSE(has_router(dense));
+  const Module experts = derived({.kind = ModuleKind::MoeLayer}, own_experts);
+  EXPECT_EQ(experts.shape,
+            (ModuleShape{.tokens = 64, .hidden = 64, .ffn = 32, .groups = 2, .top_k = 2}));
+}
+
+TEST(Derive, TellsWhatOfALayerCannotBeRun) {
+  const auto unrun = [](ModuleKind kind, void (*change)(ModelConfiguration&)) {
+    return derived({.kind = kind}, change).unrun;
+  };
+  constexpr auto kAsItIs = [](ModelConfiguration&) {};
+  constexpr ModuleKind kLayer = ModuleKind::TransformerLayer;
+  EXPECT_EQ(unrun(kLayer, kAsItIs), "shared experts");
+  EXPECT_EQ(unrun(ModuleKind::MoeLayer, kAsItIs), "shared experts");
+  EXPECT_EQ(unrun(ModuleKind::GroupedMlp, kAsItIs), "");
+  EXPECT_EQ(unrun(ModuleKind::LayerNormMlp, kAsItIs), "");
+  EXPECT_EQ(unrun(kLayer, [](ModelConfiguration& of) { of.qk_norm = true; }),
+            "norms of queries and keys");
+  EXPECT_EQ(unrun(kLayer, [](ModelConfiguration& of) { of.tensor_parallel = 2; }),
+            "tensor_parallel above 1");
+  EXPECT_EQ(unrun(kLayer, [](ModelConfiguration& of) { of.context_parallel = 2; }),
+            "context_parallel above 1");
+  EXPECT_EQ(unrun(ModuleKind::MoeLayer,
+                  [](ModelConfiguration& of) {
+                    of.shared_experts = 0;
+                    of.expert_parallel = 4;
+                  }),
+            "more top_k than experts on a rank");
+  EXPECT_EQ(unrun(kLayer,
+                  [](ModelConfiguration& of) {
+                    of.latent = {
+                        .q_rank = 8, .kv_rank = 8, .nope_size = 8, .rope_size = 8, .value_size = 8};
+                  }),
+            "latent attention");
 }
 
 TEST(Derive, TakesTheMlpThatAModuleDeclares) {
