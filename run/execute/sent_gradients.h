@@ -9,10 +9,9 @@
 // order. So no sum travels, no process is first, and the bits are the same everywhere. A rank's
 // gradients go to a process once, to its first member, however many it has.
 //
-// Messages of reductions have a communicator of their own, so that none is ever matched with that
-// of a transfer; two ranks reduce in one group at most, and number what they send each other in the
-// order of their reductions. Tested by tests/run/processes/reductions_apart_test.cpp and
-// tests/cli/mpi_reductions_test.cpp.
+// Messages of reductions have a communicator of their own. Two ranks reduce in one group at most,
+// and number what they send each other in the order of their reductions. Tested by
+// tests/run/processes/reductions_apart_test.cpp and tests/cli/mpi_reductions_test.cpp.
 
 #pragma once
 
@@ -27,9 +26,6 @@
 #include <vector>
 
 namespace capo::run {
-
-/// Communicators of transfers are numbered below it (communicator_between()).
-inline constexpr std::uint8_t kReductionsThrough = 4;
 
 /// A part of one parameter's gradient of one rank.
 struct SentGradient {

@@ -63,6 +63,11 @@ struct Message {
 
 enum class End : std::uint8_t { Send, Receive };
 
+/// Communicators of transfers between two ranks are numbered below it (communicator_between()).
+/// Behind them is one of reductions, so that no message of theirs is ever matched with a transfer's.
+inline constexpr std::uint8_t kCommunicatorsBetween = 4;
+inline constexpr std::uint8_t kReductionsThrough = kCommunicatorsBetween;
+
 class Transport {
  public:
   virtual ~Transport() = default;

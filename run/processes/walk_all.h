@@ -34,6 +34,7 @@
 #include "core/graph/task_graph.h"
 #include "core/model/environment.h"
 #include "core/model/model.h"
+#include "run/execute/transport.h"
 #include "run/mpi/message_library.h"
 #include "run/processes/processes.h"
 
@@ -64,7 +65,6 @@ struct Issued {
   /// group has one.
   int first = 0;
 };
-inline constexpr int kCommunicatorsBetween = 4;
 
 /// These describe the order that is walked, and outlive the walk.
 struct Walkable {
