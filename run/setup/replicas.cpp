@@ -69,17 +69,18 @@ std::vector<CollectiveGroup> repeated(const std::vector<CollectiveGroup>& groups
   std::vector<CollectiveGroup> all;
   std::vector<bool> reduces_in_a_group(as_index(ranks), false);
   for (const CollectiveGroup& group : groups) {
+    const bool reduces = group.performs(Kind::ReduceGradient);
     all.push_back(group);
     for (std::int32_t replica = 1; replica < count; ++replica) {
       CollectiveGroup copy = moved(group, replica * ranks);
-      if (!group.performs(Kind::ReduceGradient)) {
+      if (!reduces && !group.exchanges()) {
         all.push_back(std::move(copy));
         continue;
       }
       auto& members = all.back().members;
       members.insert(members.end(), copy.members.begin(), copy.members.end());
     }
-    if (!group.performs(Kind::ReduceGradient)) continue;
+    if (!reduces) continue;
     for (const std::int32_t rank : group.members) reduces_in_a_group[RankId(rank).index()] = true;
   }
   for (std::int32_t rank = 0; rank < ranks; ++rank) {

@@ -5,10 +5,11 @@
 //   rank 1: F1.0 B1.0 reduce1     ranks 0 and 2 reduce together, and ranks 1 and 3
 //
 // Rank r of replica k is rank k * R + r of the whole, where an order has R ranks. A group that
-// performs `reduce` has the members of every replica; each other group is one of each replica; a
-// rank that no group has reduce makes a group with its copies. So what is judged, planned and run
-// is an order like any other, with reductions that meet. Tested by
-// tests/run/setup/replicas_test.cpp and tests/run/steps/reductions_test.cpp.
+// performs `reduce`, dispatch or combine has the members of every replica, since the ranks of
+// experts are data-parallel ones; each other group is one of each replica; a rank that no group has
+// reduce makes a group with its copies. So what is judged, planned and run is an order like any
+// other, with reductions that meet. Tested by tests/run/setup/replicas_test.cpp and
+// tests/run/steps/reductions_test.cpp.
 
 #pragma once
 

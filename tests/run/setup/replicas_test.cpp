@@ -94,12 +94,22 @@ TEST(Replicas, ReduceRankByRankUnlessAGroupDoes) {
   declared.groups = {{.name = "ep", .members = {0, 1}, .actions = {Kind::DispatchForward}},
                      {.name = "dp", .members = {0}, .actions = {Kind::ReduceGradient}}};
   const auto groups = copied(kLoop, 2, declared).options.groups;
-  ASSERT_EQ(groups.size(), 4U);
+  ASSERT_EQ(groups.size(), 3U);
+  EXPECT_EQ(groups[0].members, (Ranks{0, 1, 2, 3}));
+  EXPECT_EQ(groups[1].members, (Ranks{0, 2}));
+  EXPECT_EQ(groups[2].members, (Ranks{1, 3}));
+  EXPECT_EQ(groups[2].name, "replicas of rank 1");
+}
+
+TEST(Replicas, UnshardByThemselves) {
+  CheckOptions declared;
+  declared.groups = {{.name = "fsdp", .members = {0, 1}, .actions = {Kind::Unshard}},
+                     {.name = "dp", .members = {0, 1}, .actions = {Kind::ReduceGradient}}};
+  const auto groups = copied(kLoop, 2, declared).options.groups;
+  ASSERT_EQ(groups.size(), 3U);
   EXPECT_EQ(groups[0].members, (Ranks{0, 1}));
   EXPECT_EQ(groups[1].members, (Ranks{2, 3}));
-  EXPECT_EQ(groups[2].members, (Ranks{0, 2}));
-  EXPECT_EQ(groups[3].members, (Ranks{1, 3}));
-  EXPECT_EQ(groups[3].name, "replicas of rank 1");
+  EXPECT_EQ(groups[2].members, (Ranks{0, 1, 2, 3}));
 }
 
 TEST(Replicas, HaveTheModulesOfTheirRank) {
