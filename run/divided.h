@@ -23,6 +23,7 @@
 #include "run/execute/program.h"
 #include "run/execute/rank_range.h"
 #include "run/execute/sent_gradients.h"
+#include "run/execute/sent_rows.h"
 #include "run/execute/stepper.h"
 #include "run/execute/transport.h"
 #include "run/report.h"
@@ -42,11 +43,9 @@ namespace capo::run {
 [[nodiscard]] std::optional<RankRange> own_ranks(const PlannedStep& step,
                                                  const RunOptions& options);
 /// The transport that the options ask for, which is told what each message is and who waits for it.
-[[nodiscard]] std::unique_ptr<Transport> transport_of(Engine& engine, const PlannedStep& step,
-                                                      const StepLayers& layers,
-                                                      const Program& program,
-                                                      const SentGradients& sent_gradients,
-                                                      const RunOptions& options);
+[[nodiscard]] std::unique_ptr<Transport> transport_of(
+    Engine& engine, const PlannedStep& step, const StepLayers& layers, const Program& program,
+    const SentGradients& sent_gradients, const SentRows& sent_rows, const RunOptions& options);
 
 /// The times of each step that was run, in microseconds; `begin` and `end` are those of the first
 /// and the last task of a replay, from its beginning.

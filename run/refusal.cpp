@@ -1,11 +1,17 @@
 #include "run/refusal.h"
 
+#include "core/graph/meetings.h"
+#include "core/text/action_token.h"
 #include "run/reference/sampled_reference.h"
 #include "run/setup/reductions.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
 
 namespace capo::run {
 
@@ -80,12 +86,45 @@ std::optional<std::string> refusal_of_spoilt_choices(const PlannedStep& step,
   return std::nullopt;
 }
 
+// The ranks over which a rank performs an action: itself, if no group does.
+std::set<std::int32_t> performed_over(const PlannedStep& step, std::int32_t rank, Kind kind) {
+  const std::vector<CollectiveGroup>& groups = step.options().groups;
+  const std::uint32_t group = group_of(groups, RankId(rank), kind);
+  if (group == groups.size()) return {rank};
+  return {groups[group].members.begin(), groups[group].members.end()};
+}
+
+// Rows lie on the ranks to which a dispatch took them, and only those can bring them back.
+std::optional<std::string> refusal_of_exchanges(const PlannedStep& step) {
+  if (step.replayed().graph == nullptr) return std::nullopt;
+  std::set<std::pair<std::int32_t, Kind>> performed;
+  for (const Task& task : step.replayed().graph->tasks) {
+    if (is_exchange(task.kind)) performed.emplace(task.rank, task.kind);
+  }
+  for (const auto& [rank, out] : performed) {
+    const bool forward = out == Kind::DispatchForward;
+    if (!forward && out != Kind::CombineBackward) continue;
+    const Kind back = forward ? Kind::CombineForward : Kind::DispatchBackward;
+    if (!performed.contains({rank, back})) continue;
+    const auto over = performed_over(step, rank, out);
+    const auto back_over = performed_over(step, rank, back);
+    if (over == back_over) continue;
+    return fmt::format(
+        "rank {} performs {} over ranks {} and {} over ranks {}: the rows that a run sends come "
+        "back "
+        "from where they went, so one group has both",
+        rank, word_of(out), fmt::join(over, ", "), word_of(back), fmt::join(back_over, ", "));
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<std::string> refusal(const PlannedStep& step, const StepLayers& layers,
                                    const RunOptions& options) {
   if (auto why = refusal_of_spoilt_choices(step, layers)) return why;
   if (auto why = refusal_of_replicas(step, layers)) return why;
+  if (auto why = refusal_of_exchanges(step)) return why;
   if (!reductions_due(step).empty() && options.float64 == Float64::Sampled) {
     return "gradients that ranks reduce are compared with float64 as a whole or not at all: "
            "leave it out (--float64 none) or compare all of a step (--float64 first)";

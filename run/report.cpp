@@ -215,6 +215,7 @@ std::string act_name(const Program& program, const OpPart& part) {
       return part.way == Way::Forward ? "send-F" : "send-B";
     case OpPart::Kind::Permute:
     case OpPart::Kind::Return:
+    case OpPart::Kind::Cross:
       return "exchange";
     case OpPart::Kind::Reduce:
       return fmt::format("reduce{}", program.reductions[part.to].chunk);
@@ -227,7 +228,7 @@ std::string act_name(const Program& program, const OpPart& part) {
   CAPO_UNREACHABLE();
 }
 
-Kind kind_of(const OpPart& part) {
+Kind kind_of(const Program& program, const OpPart& part) {
   const bool forward = part.way == Way::Forward;
   switch (part.kind) {
     case OpPart::Kind::Work:
@@ -240,6 +241,11 @@ Kind kind_of(const OpPart& part) {
       return forward ? Kind::CombineForward : Kind::DispatchBackward;
     case OpPart::Kind::Reduce:
       return Kind::ReduceGradient;
+    case OpPart::Kind::Cross:
+      // In a backward the gradient of the combine comes first.
+      return program.crossings[part.to].out.empty()
+                 ? (forward ? Kind::CombineForward : Kind::DispatchBackward)
+                 : (forward ? Kind::DispatchForward : Kind::CombineBackward);
     case OpPart::Kind::Send:
     case OpPart::Kind::Receive:
     case OpPart::Kind::Delivered:
@@ -252,8 +258,7 @@ Kind kind_of(const OpPart& part) {
 // A transfer is shown once, at the end that finishes first; what is collected takes no time.
 bool is_shown(const OpPart& part) {
   return part.kind == OpPart::Kind::Work || part.kind == OpPart::Kind::Deliver ||
-         part.kind == OpPart::Kind::Permute || part.kind == OpPart::Kind::Return ||
-         part.kind == OpPart::Kind::Reduce;
+         part.kind == OpPart::Kind::Permute || part.kind == OpPart::Kind::Return || meets(part);
 }
 
 // The first part of an op that has a label; null if none has, as of an op that only waits.
@@ -298,8 +303,8 @@ std::optional<std::int32_t> stage_of(const Work& work, std::int32_t rank,
   return chunk < stages.size() ? std::optional(stages[chunk]) : std::nullopt;
 }
 
-// Pairs of ranks with messages between them, or that reduce together, the lower one first; by
-// whether they share a process.
+// Pairs of ranks with messages between them, or that reduce or exchange together, the lower one
+// first; by whether they share a process.
 using Edges = std::map<bool, std::set<std::pair<std::int32_t, std::int32_t>>>;
 
 Edges edges_of(const RunReport& report) {
@@ -311,12 +316,21 @@ Edges edges_of(const RunReport& report) {
   for (const Transfer& transfer : report.program.transfers) {
     add(transfer.channel.sender, transfer.channel.receiver);
   }
-  for (const Reduction& reduction : report.program.reductions) {
-    for (auto a = reduction.ranks.begin(); a != reduction.ranks.end(); ++a) {
-      for (auto b = a + 1; b != reduction.ranks.end(); ++b) add(*a, *b);
+  const auto add_all = [&](const std::vector<std::int32_t>& ranks) {
+    for (auto a = ranks.begin(); a != ranks.end(); ++a) {
+      for (auto b = a + 1; b != ranks.end(); ++b) add(*a, *b);
     }
-  }
+  };
+  for (const Reduction& reduction : report.program.reductions) add_all(reduction.ranks);
+  for (const Crossing& crossing : report.program.crossings) add_all(crossing.ranks);
   return edges;
+}
+
+// The ranks of each group over which rows went.
+std::set<std::vector<std::int32_t>> exchanged_over(const Program& program) {
+  std::set<std::vector<std::int32_t>> all;
+  for (const Crossing& crossing : program.crossings) all.insert(crossing.ranks);
+  return all;
 }
 
 // "  edges: in process 0-1; nccl 1-2"
@@ -363,6 +377,9 @@ std::string text_report(const RunReport& report, const PlannedStep& step,
   for (const Reduction& reduction : report.program.reductions) {
     out += fmt::format("  reduced: chunk {} over ranks {}\n", reduction.chunk,
                        fmt::join(reduction.ranks, ", "));
+  }
+  for (const std::vector<std::int32_t>& ranks_of_group : exchanged_over(report.program)) {
+    out += fmt::format("  exchanged: rows over ranks {}\n", fmt::join(ranks_of_group, ", "));
   }
   if (!assumed.empty()) out += fmt::format("  not declared: {}\n", fmt::join(assumed, "; "));
   const auto equal = [](const std::vector<TensorReport>& tensors) {
@@ -472,6 +489,9 @@ std::string json_report(const RunReport& report, const PlannedStep& step) {
   for (const Reduction& reduction : report.program.reductions) {
     json["reductions"].push_back({{"chunk", reduction.chunk}, {"ranks", reduction.ranks}});
   }
+  for (const std::vector<std::int32_t>& over : exchanged_over(report.program)) {
+    json["exchanges"].push_back({{"ranks", over}});
+  }
   if (report.predicted_makespan) json["simulated_makespan_us"] = *report.predicted_makespan;
   if (report.clock_doubt) json["times"]["clock_doubt_us"] = *report.clock_doubt;
   if (report.other_clocks) json["times"]["other_clocks"] = true;
@@ -508,7 +528,7 @@ Timeline timeline_of(const RunReport& report, const Schedule& schedule) {
          .id = measured.op,
          .stage = works ? stage_of(first->work, first->rank, schedule) : std::nullopt,
          .microbatch = works ? MicrobatchId(first->work.microbatch) : kNoMicrobatch,
-         .kind = kind_of(*first),
+         .kind = kind_of(program, *first),
          .chunk = works ? first->work.chunk : 0});
   }
   timeline.label = [&program](std::uint32_t op) { return label_of(program, program.ops[op]); };

@@ -138,7 +138,8 @@ struct Setup {
   Deposits replayed_deposits;
   StepOutputs eager;
   StepOutputs replayed;
-  SentGradients sent_gradients;                // between processes
+  SentGradients sent_gradients;  // between processes
+  SentRows sent_rows;
   std::unique_ptr<Transport> eager_transport;  // null: that of replays
   std::unique_ptr<Transport> transport;
   std::vector<DrawnTensor> parameters;
@@ -174,8 +175,9 @@ Setup::Setup(Engine& on, const PlannedStep& planned, const RunOptions& options, 
       eager(engine, table(), layers, eager_deposits, attribution_of(admission)),
       replayed(engine, table(), layers, replayed_deposits, attribution_of(admission)),
       sent_gradients(gradients_sent(*this, options)),
+      sent_rows(rows_between(program, Cells(table()), inputs)),
       eager_transport(options.processes == nullptr ? nullptr : in_process(engine)),
-      transport(transport_of(engine, step, layers, program, sent_gradients, options)),
+      transport(transport_of(engine, step, layers, program, sent_gradients, sent_rows, options)),
       parameters(drawn_parameters(step, layers, options.seed)),
       loaded{.engine = engine,
              .step = step,
@@ -190,7 +192,10 @@ Setup::Setup(Engine& on, const PlannedStep& planned, const RunOptions& options, 
              .hooks = options.hooks,
              .samples = te_samples(step),
              .reductions = reductions_due(step),
-             .sent_gradients = sent_gradients},
+             .sent_gradients = sent_gradients,
+             .sent_rows = sent_rows,
+             .own = own_ranks(step, options)
+                        .value_or(RankRange{.end = division_of(step, options).ranks})},
       expected(engine, layers, table().microbatches()),
       late(admission == Admission::Unchecked ? std::make_unique<LateReads>(engine, table())
                                              : nullptr) {
@@ -204,6 +209,13 @@ Setup::Setup(Engine& on, const PlannedStep& planned, const RunOptions& options, 
   }
   for (const auto& of_reduction : sent_gradients) {
     for (const SentGradient& one : of_reduction) transport->expect(one.message, one.gradient);
+  }
+  for (const auto& of_crossing : sent_rows) {
+    for (const SentBlock& block : of_crossing) {
+      if (block.stays()) continue;
+      transport->expect(block.message, block.to);
+      if (eager_transport) eager_transport->expect(block.message, block.to);
+    }
   }
   transport->prepare();
 }
@@ -347,6 +359,7 @@ class Loop {
   double replay_once(Stepper& stepper) {
     if (setup_.late) setup_.late->reset();
     if (age_codes(setup_.loaded)) engine_.synchronise();
+    setup_.inputs.spoil_crossings();
     setup_.replayed.reset(setup_.replayed_deposits);  // returns when the engine is done with it
     setup_.transport->begin_step();
     if (failed()) return 0;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -25,7 +26,7 @@ namespace {
 
 // Tells which work of the receiving rank a message is for.
 MessageWords words_for(const PlannedStep& step, const StepLayers& layers, const Program& program,
-                       const SentGradients& sent_gradients) {
+                       const SentGradients& sent_gradients, const SentRows& sent_rows) {
   std::map<Message, std::string> words;
   const std::vector<Message> messages = messages_of(program, step.view().table(), layers);
   const Cells cells(step.view().table());
@@ -43,6 +44,15 @@ MessageWords words_for(const PlannedStep& step, const StepLayers& layers, const 
                                        program.reductions[at].chunk, one.message.channel.receiver);
     }
   }
+  for (const auto& blocks : sent_rows) {
+    for (const SentBlock& block : blocks) {
+      const Cells::Cell of = cells.at(program.exchanges[block.exchange].cell);
+      words[block.message] = fmt::format(
+          "which takes tokens of {} {} their experts",
+          name_of(of.rank, {.chunk = of.chunk, .microbatch = of.microbatch, .kind = Kind::Forward}),
+          block.back ? "back from" : "to");
+    }
+  }
   return [words = std::move(words)](const Message& message) { return words.at(message); };
 }
 
@@ -55,30 +65,46 @@ Processes::Duration patience_of(const PlannedStep& step, const StepLayers& layer
                              1e8);
 }
 
-// The stream on which each process takes part in each reduction.
-std::map<std::pair<std::uint32_t, std::int32_t>, StreamId> reducing_streams(
-    const Program& program, const Division& division) {
-  std::map<std::pair<std::uint32_t, std::int32_t>, StreamId> streams;
-  for (const Op& op : program.ops) {
-    for (std::uint32_t at = op.first_part; at < op.end_part; ++at) {
-      const OpPart& part = program.parts[at];
-      if (part.kind != OpPart::Kind::Reduce) continue;
-      streams[{part.to, division.home(part.rank)}] = op.stream;
+// The stream on which each process takes part in each reduction or crossing.
+class MeetingStreams {
+ public:
+  MeetingStreams(const Program& program, const Division& division) : division_(division) {
+    for (const Op& op : program.ops) {
+      for (std::uint32_t at = op.first_part; at < op.end_part; ++at) {
+        const OpPart& part = program.parts[at];
+        if (meets(part)) streams_[{part.kind, part.to, division.home(part.rank)}] = op.stream;
+      }
     }
   }
-  return streams;
-}
 
+  [[nodiscard]] Ends ends(OpPart::Kind kind, std::size_t at, const Message& message) const {
+    const auto number = static_cast<std::uint32_t>(at);
+    const Channel& channel = message.channel;
+    return {.message = message,
+            .sender = streams_.at({kind, number, division_.home(channel.sender)}),
+            .receiver = streams_.at({kind, number, division_.home(channel.receiver)})};
+  }
+
+ private:
+  Division division_;
+  std::map<std::tuple<OpPart::Kind, std::uint32_t, std::int32_t>, StreamId> streams_;
+};
+
+// Those of blocks within a process are the transport's own.
 std::vector<Ends> ends_of(const Program& program, const SentGradients& sent_gradients,
-                          const Division& division) {
-  const auto streams = reducing_streams(program, division);
+                          const SentRows& sent_rows, const Division& division) {
+  const MeetingStreams streams(program, division);
   std::vector<Ends> all;
-  for (std::uint32_t at = 0; at < sent_gradients.size(); ++at) {
+  for (std::size_t at = 0; at < sent_gradients.size(); ++at) {
     for (const SentGradient& one : sent_gradients[at]) {
-      const Channel& channel = one.message.channel;
-      all.push_back({.message = one.message,
-                     .sender = streams.at({at, division.home(channel.sender)}),
-                     .receiver = streams.at({at, division.home(channel.receiver)})});
+      all.push_back(streams.ends(OpPart::Kind::Reduce, at, one.message));
+    }
+  }
+  for (std::size_t at = 0; at < sent_rows.size(); ++at) {
+    for (const SentBlock& block : sent_rows[at]) {
+      const Channel& channel = block.message.channel;
+      if (division.home(channel.sender) == division.home(channel.receiver)) continue;
+      all.push_back(streams.ends(OpPart::Kind::Cross, at, block.message));
     }
   }
   return all;
@@ -87,8 +113,8 @@ std::vector<Ends> ends_of(const Program& program, const SentGradients& sent_grad
 // The messages between processes, with the streams of both their ends.
 std::vector<Ends> ends_between(const PlannedStep& step, const StepLayers& layers,
                                const Program& program, const SentGradients& sent_gradients,
-                               const Division& division) {
-  std::vector<Ends> all = ends_of(program, sent_gradients, division);
+                               const SentRows& sent_rows, const Division& division) {
+  std::vector<Ends> all = ends_of(program, sent_gradients, sent_rows, division);
   const std::vector<Message> messages = messages_of(program, step.view().table(), layers);
   for (std::size_t i = 0; i < messages.size(); ++i) {
     const Transfer& transfer = program.transfers[i];
@@ -110,7 +136,7 @@ std::vector<Ends> ends_between(const PlannedStep& step, const StepLayers& layers
 std::unique_ptr<Transport> transport_of(Engine& engine, const PlannedStep& step,
                                         const StepLayers& layers, const Program& program,
                                         const SentGradients& sent_gradients,
-                                        const RunOptions& options) {
+                                        const SentRows& sent_rows, const RunOptions& options) {
   if (options.processes == nullptr) return options.transport(engine);
   const Division division = division_of(step, options);
   auto between = options.between.make(
@@ -118,8 +144,8 @@ std::unique_ptr<Transport> transport_of(Engine& engine, const PlannedStep& step,
                .division = division,
                .mode = options.sends,
                .patience = patience_of(step, layers, options),
-               .words = words_for(step, layers, program, sent_gradients),
-               .ends = ends_between(step, layers, program, sent_gradients, division)});
+               .words = words_for(step, layers, program, sent_gradients, sent_rows),
+               .ends = ends_between(step, layers, program, sent_gradients, sent_rows, division)});
   if (division.per_process == 1) return between;
   return std::make_unique<PartlyInProcess>(engine, division, std::move(between));
 }

@@ -15,7 +15,9 @@
 #include "core/rules/verify.h"
 #include "run/engine/engine.h"
 #include "run/execute/program.h"
+#include "run/execute/rank_range.h"
 #include "run/execute/sent_gradients.h"
+#include "run/execute/sent_rows.h"
 #include "run/execute/step_inputs.h"
 #include "run/execute/transport.h"
 #include "run/setup/parameters.h"
@@ -63,6 +65,8 @@ struct LoadedStep {
   TeSamples samples;                       ///< of replays; eager execution has none
   std::vector<Reduction> reductions = {};  ///< that eager execution ends with
   SentGradients sent_gradients = {};       ///< of replays
+  SentRows sent_rows = {};
+  RankRange own = {};  ///< the ranks that this process replays
 
   [[nodiscard]] const BufferTable& table() const { return step.view().table(); }
   [[nodiscard]] bool failed() const {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
@@ -23,11 +24,17 @@ struct Node {
   std::uint32_t stream = 0;
   std::int32_t rank = 0;
   std::vector<Work> works;
-  std::vector<TaskId> begins;     // transfers that begin here
-  std::vector<TaskId> transfers;  // transfers that end here
-  std::vector<TaskId> exchanges;
+  std::vector<TaskId> begins;                     // transfers that begin here
+  std::vector<TaskId> transfers;                  // transfers that end here
+  std::vector<TaskId> exchanges;                  // that begin or end here
   std::int32_t chunk = 0;                         // of the reduction that meets here
   std::map<std::int32_t, std::uint32_t> members;  // its ranks with their streams; none: none does
+  // An exchange of several ranks has these, and what they send to and fro; where one of them begins
+  // or ends, it has the point at which they meet.
+  std::map<std::int32_t, std::uint32_t> crossing;
+  std::vector<std::uint32_t> out;
+  std::vector<std::uint32_t> back;
+  NodeId crosses_at = kNoNode;
 };
 
 // The buffer that each work reads of its neighbour on the same rank.
@@ -157,7 +164,9 @@ class Builder {
       if (graph.is_meeting(vertex)) continue;
       if (vertex != graph.end(first)) {
         graph.for_each_task(vertex, [&](TaskId id) {
-          if (is_transfer(graph.tasks[id].kind)) node.begins.push_back(id);
+          const Kind kind = graph.tasks[id].kind;
+          if (is_transfer(kind)) node.begins.push_back(id);
+          if (is_exchange(kind)) node.exchanges.push_back(id);
         });
         continue;
       }
@@ -180,6 +189,7 @@ class Builder {
         if (graph.is_meeting(to)) meet(graph.tasks[graph.task_of[vertex]], nodes_[to]);
       }
     }
+    cross_at_meetings(graph);
     program.transfers = transfers_of(table_, course_);
     for (std::uint32_t at = 0; at < program.transfers.size(); ++at) {
       transfer_at_[{program.transfers[at].cell, program.transfers[at].way}] = at;
@@ -188,9 +198,24 @@ class Builder {
 
   // Enters a member of a collective at the point where all meet.
   void meet(const Task& member, Node& point) {
+    if (is_exchange(member.kind)) point.crossing[member.rank] = member.stream;
     if (member.kind != Kind::ReduceGradient) return;
     point.chunk = step_of(*course_.lowered, member).chunk;
     point.members[member.rank] = member.stream;
+  }
+
+  // Tells both ends of exchanges of several ranks where these meet.
+  void cross_at_meetings(const TaskGraph& graph) {
+    for (NodeId node = 0; node < nodes_.size(); ++node) {
+      for (const NodeId next : after_[node]) {
+        if (graph.is_meeting(next) && nodes_[next].crossing.size() > 1) {
+          nodes_[node].crosses_at = next;
+        }
+        if (graph.is_meeting(node) && nodes_[node].crossing.size() > 1) {
+          nodes_[next].crosses_at = node;
+        }
+      }
+    }
   }
 
   [[nodiscard]] Transfer& transfer_of(const Task& task) {
@@ -293,8 +318,9 @@ class Builder {
     for (const TaskId task : node.transfers) {
       finish_transfer(op_of_[id], node.stream, course_.graph->tasks[task]);
     }
-    for (const TaskId task : node.exchanges) exchange(node.rank, task);
+    for (const TaskId task : node.exchanges) exchange(id, task);
     if (!node.members.empty()) reduce(node);
+    if (!node.out.empty() || !node.back.empty()) cross(nodes_[id]);
     for (const Work& work : node.works) {
       if (!joins_call(first, work)) add_work(node.rank, work);
     }
@@ -313,6 +339,38 @@ class Builder {
     for (const auto& [rank, stream] : node.members) {
       reduction.ranks.push_back(rank);
       streams.push_back(stream);
+    }
+  }
+
+  // Exchanges that go out from here for the first time are divided over each other. Which rows lie
+  // where is settled with that, so that they find back.
+  void cross(Node& point) {
+    const auto rank_of = [&](std::uint32_t exchange) {
+      return cells_.at(program.exchanges[exchange].cell).rank;
+    };
+    const auto by_rank = [&](std::uint32_t a, std::uint32_t b) { return rank_of(a) < rank_of(b); };
+    std::sort(point.out.begin(), point.out.end(), by_rank);
+    std::sort(point.back.begin(), point.back.end(), by_rank);
+    std::vector<std::uint32_t> first;
+    std::copy_if(point.out.begin(), point.out.end(), std::back_inserter(first),
+                 [&](std::uint32_t exchange) { return program.exchanges[exchange].among.empty(); });
+    for (const std::uint32_t exchange : first) program.exchanges[exchange].among = first;
+    const auto stays = [&](std::uint32_t exchange) {
+      return !program.exchanges[exchange].crosses();
+    };
+    std::erase_if(point.out, stays);
+    std::erase_if(point.back, stays);
+    if (point.out.empty() && point.back.empty()) return;
+    const std::uint32_t any = point.out.empty() ? point.back.front() : point.out.front();
+    program.parts.push_back({.kind = OpPart::Kind::Cross,
+                             .way = program.exchanges[any].way,
+                             .rank = point.rank,
+                             .to = static_cast<std::uint32_t>(program.crossings.size())});
+    Crossing& crossing = program.crossings.emplace_back(
+        Crossing{.out = std::move(point.out), .back = std::move(point.back)});
+    for (const auto& [rank, stream] : point.crossing) {
+      crossing.ranks.push_back(rank);
+      crossing.streams.push_back(stream);
     }
   }
 
@@ -471,11 +529,38 @@ class Builder {
     if (program.ops[first].stream != stream) program.waits[op].push_back(first);
   }
 
-  void exchange(std::int32_t rank, TaskId id) {
+  // An exchange of several ranks begins at one node and ends at another, with the point between
+  // them where the ranks meet; any other is over where it ends.
+  void exchange(NodeId id, TaskId task) {
+    const Node& node = nodes_[id];
+    const bool ends = course_.graph->end(task) == id;
+    if (node.crosses_at == kNoNode) {
+      if (!ends) return;
+      if (const auto moved = begin_exchange(node.rank, task)) end_exchange(*moved);
+      return;
+    }
+    Node& point = nodes_[node.crosses_at];
+    if (ends) {
+      if (const auto begun = begun_.find(task); begun != begun_.end()) end_exchange(begun->second);
+      return;
+    }
+    const auto moved = begin_exchange(node.rank, task);
+    if (!moved) return;
+    begun_[task] = *moved;
+    (moved->kind == OpPart::Kind::Return ? point.back : point.out).push_back(moved->to);
+  }
+
+  void end_exchange(const OpPart& moved) {
+    if (moved.kind == OpPart::Kind::Return) program.parts.push_back(moved);
+  }
+
+  // Permutes, or returns what is to be put behind the point where ranks meet; nullopt if it moves
+  // nothing.
+  std::optional<OpPart> begin_exchange(std::int32_t rank, TaskId id) {
     const Task& task = course_.graph->tasks[id];
     const Step& step = step_of(*course_.lowered, task);
     const std::int32_t layers = table_.layers(rank, step.chunk);
-    if (layers == 0 || step.microbatch >= table_.microbatches()) return;  // it moves nothing
+    if (layers == 0 || step.microbatch >= table_.microbatches()) return std::nullopt;
     const bool forward = task.kind == Kind::DispatchForward || task.kind == Kind::CombineForward;
     const Way way = forward ? Way::Forward : Way::Backward;
     const bool apart = takes_layers_apart();
@@ -484,7 +569,8 @@ class Builder {
                     .layer = apart ? static_cast<std::int32_t>(step.layer) : kAllLayers,
                     .kind = forward ? Kind::Forward : backward_of(rank, step)};
     const bool outgoing = ran_.contains(key_of(rank, work));
-    if (outgoing && !forward) return;  // its grad input is not the exchange's to change
+    // The grad input of a backward that has run is not the exchange's to change.
+    if (outgoing && !forward) return std::nullopt;
     const std::int32_t end = forward == outgoing ? layers - 1 : 0;
     const std::int32_t layer = apart ? work.layer : (forward ? end : layers - 1);
     const std::uint32_t cell = cells_.of(rank, step.chunk, step.microbatch);
@@ -505,12 +591,12 @@ class Builder {
                 .rank = rank,
                 .from = output,
                 .to = at->second};
-    if (!returns) {
-      part.origin = outgoing ? Origin{Origin::Kind::Buffer, output}
-                    : first  ? origin_of(rank, work, layer)
-                             : Origin{Origin::Kind::Exchanged, at->second};
-    }
+    if (returns) return part;
+    part.origin = outgoing ? Origin{Origin::Kind::Buffer, output}
+                  : first  ? origin_of(rank, work, layer)
+                           : Origin{Origin::Kind::Exchanged, at->second};
     program.parts.push_back(part);
+    return part;
   }
 
   // Tells whether the course runs the layers of a chunk one by one.
@@ -565,7 +651,8 @@ class Builder {
   std::map<std::pair<std::uint32_t, Way>, std::uint32_t> transfer_at_;
   std::map<ExchangeKey, std::uint32_t> exchange_of_;      // before a work
   std::map<ExchangeKey, std::uint32_t> exchange_behind_;  // after one
-  std::vector<bool> returns_;  // by exchange: whether its next part is a Return
+  std::vector<bool> returns_;       // by exchange: whether its next part is a Return
+  std::map<TaskId, OpPart> begun_;  // exchanges of several ranks, until they end
   std::set<WorkKey> ran_;
   std::optional<bool> apart_;
   bool forced_ = false;

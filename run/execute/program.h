@@ -15,7 +15,13 @@
 // gets their products as one call.
 //
 // An exchange permutes rows: it stands for a chain of dispatch and combine, which sends rows to
-// experts and gets them back. The experts themselves are not in it; see docs/run.md.
+// experts and gets them back. The experts themselves are not in it; see docs/run.md. Where several
+// ranks of a group exchange together, their permuted rows cross:
+//
+//   rank 0: permute of e0 --\           /--           a cross is at the point where the members
+//   meet: rank 1: permute of e1 ---> cross --> --           each has begun, and none is over. A
+//   dispatch rank 0: combine of e0 --\           /-- return    permutes before it, a combine
+//   permutes back rank 1: combine of e1 ---> cross --> -- return    behind it
 //
 // A whole backward and a weight gradient of one chunk add to one gradient. If they run on different
 // streams they are ordered as the rank lists them. Edges may be forced in addition, which makes one
@@ -88,6 +94,19 @@ struct Exchange {
   std::int32_t layer = 0;
   Way way = Way::Forward;
   bool behind = false;  ///< it permutes the layer's output, otherwise what the layer reads
+  /// The exchanges of all ranks over which its rows are divided, itself among them, ascending by
+  /// rank. Its rows stay on its rank if there is no other.
+  std::vector<std::uint32_t> among;
+
+  [[nodiscard]] bool crosses() const { return among.size() > 1; }
+};
+
+/// A point at which ranks of a group send each other rows of their exchanges.
+struct Crossing {
+  std::vector<std::int32_t> ranks;     ///< of the group, ascending
+  std::vector<std::uint32_t> streams;  ///< by rank
+  std::vector<std::uint32_t> out;      ///< exchanges whose rows are divided over their ranks
+  std::vector<std::uint32_t> back;     ///< exchanges whose rows come back
 };
 
 /// A message between two ranks, and the ops of this program at which its ends finish.
@@ -112,6 +131,7 @@ struct OpPart {
                 ///< where its reader looks for it
     Collect,    ///< copies the grad input `from` to what the step gives out, at the cell `to`
     Reduce,     ///< sums the gradients of the reduction `to` over its ranks
+    Cross,      ///< sends the rows of the crossing `to` to and fro
   };
   Kind kind = Kind::Work;
   Way way = Way::Forward;
@@ -123,6 +143,11 @@ struct OpPart {
   std::uint32_t to = 0;
   End end = End::Send;  ///< of Deliver and Delivered: which end of the transfer finishes
 };
+
+/// Whether ranks meet at it, as one op for all of a process.
+[[nodiscard]] constexpr bool meets(const OpPart& part) {
+  return part.kind == OpPart::Kind::Reduce || part.kind == OpPart::Kind::Cross;
+}
 
 /// Calls visit(work) for each piece of work of a part.
 template <typename Visit>
@@ -148,6 +173,7 @@ struct Program {
   std::vector<Exchange> exchanges;
   std::vector<Reduction> reductions;
   std::vector<std::vector<std::uint32_t>> reduced_on;  ///< by reduction: the stream of each rank
+  std::vector<Crossing> crossings;
 };
 
 /// The first is launched before the second: the writer and the reader of a race.

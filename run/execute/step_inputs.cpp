@@ -1,6 +1,7 @@
 #include "run/execute/step_inputs.h"
 
 #include "core/base/index.h"
+#include "run/execute/step_outputs.h"
 
 #include <algorithm>
 #include <cmath>
@@ -167,13 +168,17 @@ StepInputs::StepInputs(Engine& engine, const PlannedStep& step, const StepLayers
     const bool of_input = exchange.way == Way::Forward && !exchange.behind;
     const std::int64_t row_bytes =
         (of_input ? shape.hidden : output_columns(shape)) * bytes_of(shape.type);
-    routes_.push_back({.rows = engine.allocate(shape.tokens * row_bytes, "exchanged rows"),
+    std::byte* const rows = engine.allocate(shape.tokens * row_bytes, "exchanged rows");
+    routes_.push_back({.rows = rows,
+                       .arrived = rows,
+                       .back = rows,
                        .returned = engine.allocate(shape.tokens * row_bytes, "exchanged rows"),
                        .index = words(shape.tokens),
                        .inverse = words(shape.tokens),
                        .row_count = shape.tokens,
                        .row_bytes = row_bytes});
   }
+  make_crossings(program);
   for (const StepLayer& layer : layers.all()) {
     const LayerShape& shape = layer.shape;
     auto& sides = sides_.emplace_back(as_index(table.microbatches()));
@@ -183,6 +188,45 @@ StepInputs::StepInputs(Engine& engine, const PlannedStep& step, const StepLayers
       if (is_mlp(shape.kind)) side.probabilities = floats(shape.tokens);
       if (shape.scale_bias) side.scales = floats(shape.tokens);
     }
+  }
+}
+
+// A layer may read what has arrived, as many rows as it has: an exchange that is never combined.
+void StepInputs::make_crossings(const Program& program) {
+  for (std::uint32_t id = 0; id < routes_.size(); ++id) {
+    const Exchange& exchange = program.exchanges[id];
+    if (!exchange.crosses()) continue;
+    Route& route = routes_[id];
+    const auto& among = exchange.among;
+    const auto own =
+        static_cast<std::int32_t>(std::find(among.begin(), among.end(), id) - among.begin());
+    const Block last = block(exchange, static_cast<std::int32_t>(among.size()) - 1, own);
+    route.bytes_away = std::max(last.lands + last.bytes, route.row_count * route.row_bytes);
+    route.arrived = engine_.allocate(route.bytes_away, "exchanged rows");
+    route.back = engine_.allocate(route.row_count * route.row_bytes, "exchanged rows");
+  }
+}
+
+StepInputs::Block StepInputs::block(const Exchange& exchange, std::int32_t from,
+                                    std::int32_t to) const {
+  const auto members = static_cast<std::int64_t>(exchange.among.size());
+  Block block;
+  for (std::int32_t member = 0; member <= from; ++member) {
+    const Route& route = routes_[exchange.among[as_index(member)]];
+    const std::int64_t which = (member + to) % members;
+    block.lands += block.bytes;
+    block.begin = route.row_count * which / members * route.row_bytes;
+    block.bytes = route.row_count * (which + 1) / members * route.row_bytes - block.begin;
+  }
+  return block;
+}
+
+void StepInputs::spoil_crossings() const {
+  for (const Route& route : routes_) {
+    if (route.arrived == route.rows) continue;
+    engine_.launch(0, Fill{.bytes = route.bytes_away, .value = kPoison, .to = route.arrived});
+    engine_.launch(
+        0, Fill{.bytes = route.row_count * route.row_bytes, .value = kPoison, .to = route.back});
   }
 }
 

@@ -62,19 +62,34 @@ class StepInputs {
   }
   struct Route {
     std::byte* rows = nullptr;      ///< permuted
+    std::byte* arrived = nullptr;   ///< of all ranks, as they are here; `rows` if none cross
+    std::byte* back = nullptr;      ///< permuted, after they were there; `rows` if none cross
     std::byte* returned = nullptr;  ///< permuted back
     const std::int64_t* index = nullptr;
     const std::int64_t* inverse = nullptr;
     std::int64_t row_count = 0;
     std::int64_t row_bytes = 0;
+    std::int64_t bytes_away = 0;  ///< of what arrives, if any rows cross
   };
   [[nodiscard]] const Route& route(std::uint32_t exchange) const { return routes_[exchange]; }
+  /// A part of the rows of an exchange that crosses, in bytes.
+  struct Block {
+    std::int64_t begin = 0;  ///< among those of its own exchange
+    std::int64_t bytes = 0;
+    std::int64_t lands = 0;  ///< among those that arrive
+  };
+  /// The block that member `from` of an exchange's `among` sends to member `to`.
+  [[nodiscard]] Block block(const Exchange& exchange, std::int32_t from, std::int32_t to) const;
+  /// Fills all places where rows cross to with poison, so that rows that do not come show.
+  void spoil_crossings() const;
   /// It has no gradients, which are outputs.
   [[nodiscard]] LayerSide side(std::size_t layer, std::int32_t microbatch) const {
     return sides_[layer][MicrobatchId(microbatch).index()];
   }
 
  private:
+  void make_crossings(const Program& program);
+
   Engine& engine_;
   std::vector<std::byte*> inputs_;  // by cell, like the next one
   std::vector<std::byte*> grad_outputs_;

@@ -36,6 +36,7 @@ std::string label_of(const Program& program, const OpPart& part) {
       return std::string(kOtherEnd);
     case OpPart::Kind::Permute:
     case OpPart::Kind::Return:
+    case OpPart::Kind::Cross:
       return "an exchange of tokens";
     case OpPart::Kind::Collect:
       return fmt::format("an input's gradient of rank {}", part.rank);
@@ -327,6 +328,8 @@ void Stepper::run_part(const OpPart& part, Mode mode, StreamId stream) {
     case OpPart::Kind::Permute:
     case OpPart::Kind::Return:
       return move_rows(part, stream);
+    case OpPart::Kind::Cross:
+      return cross(loaded_.sent_rows[part.to], mode, stream);
     case OpPart::Kind::Reduce:
       if (mode == Mode::Eager) return;  // it reduces when the step is over
       bring_together(part.to, stream);
@@ -449,7 +452,7 @@ const std::byte* Stepper::origin_of(const OpPart& part, const Origin& origin) {
     case Origin::Kind::Exchanged:
       return loaded_.inputs.route(origin.id).returned;
     case Origin::Kind::Permuted:
-      return loaded_.inputs.route(origin.id).rows;
+      return loaded_.inputs.route(origin.id).arrived;
   }
   CAPO_UNREACHABLE();
 }
@@ -602,7 +605,7 @@ bool Stepper::parameters_alive(const OpPart& part, const Work& work, std::int32_
 void Stepper::move_rows(const OpPart& part, StreamId stream) {
   const StepInputs::Route& route = loaded_.inputs.route(part.to);
   const bool out = part.kind == OpPart::Kind::Permute;
-  const std::byte* from = out ? origin_of(part, part.origin) : route.rows;
+  const std::byte* from = out ? origin_of(part, part.origin) : route.back;
   std::byte* to = out                      ? route.rows
                   : part.from == kNoBuffer ? route.returned
                                            : memory_.at(part.from);
@@ -625,6 +628,34 @@ void Stepper::bring_together(std::uint32_t reduction, StreamId stream) {
   }
   for (const SentGradient& one : all) {
     if (one.end && !broken()) loaded_.transport.finish(stream, one.message, *one.end);
+  }
+}
+
+// All blocks begin before any is over, as members of one group. Eager execution over processes
+// comes here for each process that has members, one right after the other, and moves the same
+// again.
+void Stepper::cross(const std::vector<SentBlock>& blocks, Mode mode, StreamId stream) {
+  Transport& through = transport(mode);
+  const auto here = [&](std::int32_t rank) {
+    return mode == Mode::Eager || loaded_.own.contains(rank);
+  };
+  for (const SentBlock& block : blocks) {
+    const auto& [sender, receiver, communicator] = block.message.channel;
+    if (broken()) return;
+    if (block.stays()) {
+      if (here(sender)) {
+        launch(stream, Copy{.bytes = block.message.bytes, .from = block.from, .to = block.to});
+      }
+      continue;
+    }
+    if (here(sender)) through.send(stream, block.message, block.from);
+    if (here(receiver) && !broken()) through.receive(stream, block.message);
+  }
+  for (const SentBlock& block : blocks) {
+    const auto& [sender, receiver, communicator] = block.message.channel;
+    if (block.stays()) continue;
+    if (here(sender) && !broken()) through.finish(stream, block.message, End::Send);
+    if (here(receiver) && !broken()) through.finish(stream, block.message, End::Receive);
   }
 }
 

@@ -186,6 +186,7 @@ class Stepper {
   void move_rows(const OpPart& part, StreamId stream);
   void bring_together(std::uint32_t reduction, StreamId stream);
   void reduce(const Reduction& reduction, StreamId stream);
+  void cross(const std::vector<SentBlock>& blocks, Mode mode, StreamId stream);
 
   void launch(StreamId stream, const Call& call);
   [[nodiscard]] bool broken() const { return lost_.has_value() || loaded_.failed(); }

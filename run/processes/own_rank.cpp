@@ -11,29 +11,34 @@ namespace {
 
 using Streams = std::map<std::int32_t, std::uint32_t>;
 
-// The streams that an op runs on, by process: its own, and of a reduction that of the first member
-// of each other process.
+// The streams that an op runs on, by process: its own, and of a reduction or a crossing that of the
+// first member of each other process.
 Streams streams_of(const Program& program, const Op& op, const Division& division) {
   Streams streams{{division.home(program.rank_of_stream[op.stream]), op.stream}};
   for (std::uint32_t at = op.first_part; at < op.end_part; ++at) {
     const OpPart& part = program.parts[at];
-    if (part.kind != OpPart::Kind::Reduce) continue;
-    const auto& ranks = program.reductions[part.to].ranks;
+    if (!meets(part)) continue;
+    const bool reduces = part.kind == OpPart::Kind::Reduce;
+    const auto& ranks =
+        reduces ? program.reductions[part.to].ranks : program.crossings[part.to].ranks;
+    const auto& on = reduces ? program.reduced_on[part.to] : program.crossings[part.to].streams;
     for (std::size_t member = 0; member < ranks.size(); ++member) {
-      streams.try_emplace(division.home(ranks[member]), program.reduced_on[part.to][member]);
+      streams.try_emplace(division.home(ranks[member]), on[member]);
     }
   }
   return streams;
 }
 
-// An op that waited for a reduction waits for those of all processes, of which each keeps its own.
-class ReductionsApart {
+// An op that waited for a reduction or a crossing waits for those of all processes, of which each
+// keeps its own.
+class MeetingsApart {
  public:
-  ReductionsApart(Program program, const Division& division) : whole_(std::move(program)) {
+  MeetingsApart(Program program, const Division& division) : whole_(std::move(program)) {
     apart_.rank_of_stream = whole_.rank_of_stream;
     apart_.exchanges = whole_.exchanges;
     apart_.reductions = whole_.reductions;
     apart_.reduced_on = whole_.reduced_on;
+    apart_.crossings = whole_.crossings;
     for (std::uint32_t id = 0; id < whole_.ops.size(); ++id) {
       const Op& op = whole_.ops[id];
       auto& becomes = becomes_.emplace_back();
@@ -58,7 +63,7 @@ class ReductionsApart {
                         whole_.parts.begin() + op.end_part);
     for (std::size_t at = first; at < apart_.parts.size(); ++at) {
       OpPart& part = apart_.parts[at];
-      if (part.kind == OpPart::Kind::Reduce) part.rank = whole_.rank_of_stream[stream];
+      if (meets(part)) part.rank = whole_.rank_of_stream[stream];
     }
     apart_.ops.push_back({.stream = stream,
                           .first_part = first,
@@ -79,8 +84,8 @@ class ReductionsApart {
 }  // namespace
 
 Program with_ends_apart(Program program, const Division& division) {
-  if (!program.reductions.empty()) {
-    program = ReductionsApart(std::move(program), division).taken();
+  if (!program.reductions.empty() || !program.crossings.empty()) {
+    program = MeetingsApart(std::move(program), division).taken();
   }
   for (OpPart& part : program.parts) {
     if (part.kind != OpPart::Kind::Deliver && part.kind != OpPart::Kind::Delivered) continue;
@@ -97,6 +102,7 @@ OwnProgram program_of_ranks(const Program& whole, const RankRange& ranks) {
   own.program.exchanges = whole.exchanges;
   own.program.reductions = whole.reductions;
   own.program.reduced_on = whole.reduced_on;
+  own.program.crossings = whole.crossings;
   std::vector<std::uint32_t> number(whole.ops.size(), kNoOp);
   for (std::uint32_t id = 0; id < whole.ops.size(); ++id) {
     Op op = whole.ops[id];

@@ -7,9 +7,9 @@
 // Ops keep their order and their streams, and the waits for ops of the own rank. What an op of
 // another rank did for this one a message does now: the transport finishes an end when the other
 // rank has come as far as the end needs. The sender's end frees its buffer, since it is the only
-// one that this process sees. A reduction whose ranks are in several processes is an op of each, at
-// the same place among the others. The order of ops is one in which all ranks get to their end
-// however each waits, as it is part of one order of all. Tested by processes_test.cpp.
+// one that this process sees. A reduction or crossing whose ranks are in several processes is an op
+// of each, at the same place among the others. The order of ops is one in which all ranks get to
+// their end however each waits, as it is part of one order of all. Tested by processes_test.cpp.
 
 #pragma once
 
@@ -22,7 +22,7 @@
 namespace capo::run {
 
 /// Puts both ends of each transfer between processes at their own rank, so that a send's end
-/// delivers, and each reduction over processes into all of them.
+/// delivers, and each reduction and crossing over processes into all of them.
 [[nodiscard]] Program with_ends_apart(Program program, const Division& division);
 
 struct OwnProgram {

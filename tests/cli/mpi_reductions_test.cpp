@@ -1,6 +1,6 @@
-// `mpirun -n P capo run FILE --transport mpi` where gradients are reduced over processes: the
-// report is that of the run in one process, wrong reductions are as wrong, and members that do not
-// meet are stuck where the verdict says.
+// `mpirun -n P capo run FILE --transport mpi` where gradients are reduced and rows exchanged over
+// processes: the report is that of the run in one process, wrong reductions are as wrong, and
+// members that do not meet are stuck where the verdict says.
 
 #include "tests/cli/mpirun.h"
 #include "tests/support/run_capo.h"
@@ -124,6 +124,53 @@ TEST_F(MpiReductions, ThatAMemberLacksAreStuckWhereTheyShould) {
   const std::string said = stuck({"--model", "m.json"});
   EXPECT_TRUE(holds(said, "  2 processes came as far over MPI and no further\n")) << said;
   EXPECT_TRUE(holds(said, "rank 0 exchanges: `reduce2` waits for what never comes")) << said;
+}
+
+class MpiExchanges : public MpiReductions {};
+
+constexpr const char* kExperts =
+    R"({"groups": [{"name": "ep", "members": [0, 1],
+         "actions": ["dispatch-F", "combine-F", "dispatch-B", "combine-B"]}]})";
+constexpr const char* kExchanging =
+    "capo 1\nranks 2\nmicrobatches 2\n"
+    "rank 0: F1.0 dispatch-F1.0 combine-F1.0 F1.1 B1.0 combine-B1.1 dispatch-B1.1 B1.1\n"
+    "rank 1: F1.0 F1.1 dispatch-F1.0 combine-F1.0 combine-B1.1 dispatch-B1.1 B1.0 B1.1\n";
+
+TEST_F(MpiExchanges, ReportWhatOneProcessDoes) {
+  folder_.write("m.json", kExperts);
+  folder_.write("step.order", kExchanging);
+  for (const char* transfers : {"rendezvous", "buffered"}) {
+    const auto [one, two] =
+        in_both(2, {"step.order", "--model", "m.json", "--transfers", transfers}, 0);
+    EXPECT_EQ(two, one) << transfers;
+    EXPECT_EQ(two["bit_equal"], true);
+    EXPECT_EQ(two["float64"]["within_bounds"], true);
+    EXPECT_EQ(two["exchanges"], json::parse(R"([{"ranks": [0, 1]}])"));
+  }
+}
+
+TEST_F(MpiExchanges, OfAllCopiesReportWhatOneProcessDoes) {
+  folder_.write("m.json", kExperts);
+  folder_.write("step.order", kExchanging);
+  const auto [one, four] = in_both(4, {"step.order", "--model", "m.json", "--replicas", "2"}, 0);
+  EXPECT_EQ(four, one);
+  EXPECT_EQ(four["bit_equal"], true);
+  EXPECT_EQ(four["exchanges"], json::parse(R"([{"ranks": [0, 1, 2, 3]}])"));
+}
+
+// One member dispatches another microbatch first: neither goes on, over MPI as on paper.
+TEST_F(MpiExchanges, InTwoSequencesAreStuckWhereTheyShould) {
+  folder_.write("m.json", kExperts);
+  folder_.write(
+      "step.order",
+      "capo 1\nranks 2\nmicrobatches 2\n"
+      "rank 0: F1.0 F1.1 dispatch-F1.0 combine-F1.0 dispatch-F1.1 combine-F1.1 B1.0 B1.1\n"
+      "rank 1: F1.0 F1.1 dispatch-F1.1 combine-F1.1 dispatch-F1.0 combine-F1.0 B1.0 "
+      "B1.1\n");
+  const std::string said = stuck({"--model", "m.json"});
+  EXPECT_TRUE(holds(said, "  2 processes came as far over MPI and no further\n")) << said;
+  EXPECT_TRUE(holds(said, "rank 0 exchanges: `dispatch-F1.0` waits for what never comes")) << said;
+  EXPECT_TRUE(holds(said, "rank 1 exchanges: `dispatch-F1.1` waits for what never comes")) << said;
 }
 
 TEST_F(MpiReductions, NeedAProcessForEachRankOfAllReplicas) {

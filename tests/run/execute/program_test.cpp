@@ -258,6 +258,48 @@ TEST(Program, ALayerMayReadWhatIsStillWithItsExperts) {
                           "B1.0 from given 1.0", "collect grad input of 1.0 at 1.0"}));
 }
 
+// A dispatch permutes before its rows cross, a combine behind that, each on its own rank.
+TEST(Program, RowsOfSeveralRanksCrossWhereTheseMeet) {
+  const Launched launched(
+      "ranks 2\nmicrobatches 1\nrank 0: F1.0 dispatch-F1.0 combine-F1.0 B1.0\n"
+      "rank 1: dispatch-F1.0 combine-F1.0 F1.0 B1.0\n",
+      {}, {}, experts({0, 1}));
+  const Program& program = launched.program;
+  const Lines parts = launched.words().parts();
+  ASSERT_EQ(program.exchanges.size(), 2U);
+  const std::uint32_t of_second = program.exchanges[0].behind ? 1 : 0;
+  EXPECT_EQ(program.exchanges[1 - of_second].among, program.exchanges[of_second].among);
+  ASSERT_EQ(program.crossings.size(), 2U);
+  for (const Crossing& crossing : program.crossings) {
+    EXPECT_EQ(crossing.ranks, (std::vector<std::int32_t>{0, 1}));
+  }
+  EXPECT_EQ(program.crossings[0].out.size(), 2U);
+  EXPECT_EQ(program.crossings[1].back, program.crossings[0].out);
+  const auto at = [&](const std::string& words) {
+    return std::find_if(parts.begin(), parts.end(),
+                        [&](const std::string& part) { return part.starts_with(words); });
+  };
+  const auto out = at("cross, exchange 1 out, exchange 0 out");
+  const auto back = at("cross, exchange 1 back, exchange 0 back");
+  EXPECT_LT(at("permute output of 0:1.0 into exchange 1"), out);
+  EXPECT_LT(at("permute given 1:1.0 into exchange 0"), out);
+  EXPECT_LT(out, back);
+  ASSERT_NE(back, parts.end());
+  EXPECT_NE(at("return exchange 1 into output of 0:1.0"), parts.end());
+  EXPECT_NE(at("return exchange 0"), parts.end());
+  EXPECT_LT(back, at("return exchange 1 into output of 0:1.0"));
+  EXPECT_LT(back, at("return exchange 0"));
+  EXPECT_LT(at("return exchange 0"), at("1:F1.0 from exchange 0"));
+}
+
+TEST(Program, RowsOfOneRankDoNotCross) {
+  const Launched launched(
+      "ranks 2\nmicrobatches 1\nrank 0: F1.0 dispatch-F1.0 combine-F1.0 B1.0\n"
+      "rank 1: F1.0 B1.0\n",
+      {}, {}, experts({0}));
+  EXPECT_TRUE(launched.program.crossings.empty());
+}
+
 TEST(Cells, AreNumberedRankByRankChunkByChunk) {
   const testing_support::PlannedStep step(testing_support::read_schedule(
       "ranks 3\nmicrobatches 2\nrank 0: F1.0 B1.0 F1.1 B1.1\n"

@@ -129,6 +129,13 @@ class ProgramWords {
         for (const std::int32_t rank : reduction.ranks) ranks += " " + std::to_string(rank);
         return "reduce chunk " + std::to_string(reduction.chunk) + " over ranks" + ranks;
       }
+      case OpPart::Kind::Cross: {
+        const Crossing& crossing = program_.crossings[part.to];
+        std::string words = "cross";
+        for (const std::uint32_t id : crossing.out) words += ", " + exchange(id) + " out";
+        for (const std::uint32_t id : crossing.back) words += ", " + exchange(id) + " back";
+        return words;
+      }
     }
     return "";
   }

@@ -1,5 +1,5 @@
-// Reductions whose members are in several processes: what each process leaves of its own ranks is
-// what one process leaves of them, to the bit, and a gradient that does not come is named.
+// Reductions and exchanges whose members are in several processes: what each process leaves of its
+// own ranks is what one process leaves of them, to the bit, and what does not come is named.
 
 #include "run/host/host_engine.h"
 #include "run/processes/own_rank.h"
@@ -187,6 +187,75 @@ TEST(ReductionsApart, ThatAreWrongAreWrongAlike) {
         },
         kUnchecked, false);
   }
+}
+
+CheckOptions exchanged_between(Module module, std::vector<std::int32_t> members) {
+  CheckOptions options = every_layer(std::move(module));
+  options.groups = {{.name = "ep",
+                     .members = std::move(members),
+                     .actions = {Kind::DispatchForward, Kind::CombineForward,
+                                 Kind::DispatchBackward, Kind::CombineBackward}}};
+  return options;
+}
+
+constexpr const char* kExchanged =
+    "F1.0 dispatch-F1.0 combine-F1.0 F1.1 dispatch-F1.1 combine-F1.1 "
+    "combine-B1.0 dispatch-B1.0 B1.0 combine-B1.1 dispatch-B1.1 B1.1";
+
+// Three ranks do not divide eight rows evenly.
+TEST(ExchangesApart, LeaveWhatTheyLeaveInOneProcess) {
+  for (const ModuleKind kind : {ModuleKind::Linear, ModuleKind::GroupedMlp}) {
+    for (const auto& members : {std::vector{0, 1, 2, 3}, {1, 2, 3}, {0, 2}}) {
+      expect_as_in_one(
+          [&] {
+            return verified(typed(of_ranks(4, kExchanged)),
+                            exchanged_between(small(kind), members));
+          },
+          kChecked, true);
+    }
+  }
+}
+
+// The copies of a pipeline exchange, reduce and send between the same processes.
+TEST(ExchangesApart, StandBesideTransfersAndReductions) {
+  constexpr const char* kPipeline =
+      "capo 1\nranks 2\nmicrobatches 1\nplacement chain\n"
+      "rank 0: F1.0 dispatch-F1.0 combine-F1.0 B1.0 reduce1\n"
+      "rank 1: F1.0 combine-B1.0 dispatch-B1.0 B1.0 reduce1\n";
+  expect_as_in_one(
+      [] {
+        CheckOptions options = exchanged_between(small(ModuleKind::LayerNormMlp), {0});
+        options.groups.push_back(options.groups.front());
+        options.groups.back().members = {1};
+        auto replicas = replicas_of(typed(kPipeline), options, 2);
+        if (!replicas) throw std::invalid_argument(replicas.error());
+        return verified(std::move(replicas->input), replicas->options);
+      },
+      kChecked, true);
+}
+
+TEST(ExchangesApart, NameRowsThatDoNotCome) {
+  Post post(2);
+  post.tamper = [](const Sent& sent) {
+    // Communicator 0 is that of texts.
+    return sent.communicator > 0 && sent.from == 0 ? Fate::Lost : Fate::Arrives;
+  };
+  const Left left = left_over(
+      post, 100ms,
+      [] {
+        return verified(typed(of_ranks(2, kExchanged)),
+                        exchanged_between(small(ModuleKind::Linear), {0, 1}));
+      },
+      kChecked, {.processes = 2}, 2);
+  ASSERT_FALSE(*left.report);
+  EXPECT_EQ(left.report->error().kind, RunFailure::Kind::Broken);
+  const std::string& said = left.report->error().message;
+  EXPECT_TRUE(
+      said.starts_with("no message came for 0.1 s, and ranks are stuck:\n"
+                       "  rank 0 waits for rank 1 to receive message 0 from rank 0 to rank 1, "
+                       "which takes tokens of F of chunk 1, microbatch 0 of rank 0 to their "
+                       "experts\n"))
+      << said;
 }
 
 TEST(ReductionsApart, NameAGradientThatDoesNotCome) {

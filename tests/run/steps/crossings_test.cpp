@@ -1,0 +1,255 @@
+// Rows that ranks of a group send each other: every block travels to its member and back, what
+// comes out is what went in, and a block that does not travel shows.
+
+#include "run/execute/transport.h"
+#include "run/setup/replicas.h"
+#include "tests/run/running.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace capo::run {
+namespace {
+
+// A rank whose first chunk hands on to its second: rows that go out behind a layer are read there,
+// and gradients go out in front of one.
+constexpr const char* kTwoChunks =
+    "capo 1\nranks 1\nmicrobatches 2\nplacement loop\n"
+    "rank 0: F1.0 dispatch-F1.0 combine-F1.0 F1.1 dispatch-F1.1 combine-F1.1 F2.0 F2.1 "
+    "B2.0 B2.1 combine-B1.0 dispatch-B1.0 B1.0 combine-B1.1 dispatch-B1.1 B1.1\n";
+constexpr const char* kOneMicrobatch =
+    "capo 1\nranks 1\nmicrobatches 1\nplacement loop\n"
+    "rank 0: F1.0 dispatch-F1.0 combine-F1.0 F2.0 B2.0 combine-B1.0 dispatch-B1.0 B1.0\n";
+
+// Ranks with the same actions and nothing else to do with each other.
+std::string of_alike_ranks(std::int32_t ranks, std::string_view actions) {
+  std::string text = fmt::format("capo 1\nranks {}\nmicrobatches {}\n", ranks,
+                                 actions.find("1.1") == std::string_view::npos ? 1 : 2);
+  for (std::int32_t rank = 0; rank < ranks; ++rank) {
+    text += fmt::format("rank {}: {}\n", rank, actions);
+  }
+  return text;
+}
+
+CollectiveGroup experts_of(std::vector<std::int32_t> members) {
+  return {.name = "ep",
+          .members = std::move(members),
+          .actions = {Kind::DispatchForward, Kind::CombineForward, Kind::DispatchBackward,
+                      Kind::CombineBackward}};
+}
+
+CheckOptions exchanged_over(Module module, std::vector<std::int32_t> members) {
+  CheckOptions options = every_layer(std::move(module));
+  options.groups = {experts_of(std::move(members))};
+  return options;
+}
+
+Module of_rows(ModuleKind kind, std::int64_t rows) {
+  Module module = small(kind);
+  module.shape.tokens = rows;
+  return module;
+}
+
+// Messages in one process, of which replays may lose one.
+class Losing final : public Transport {
+ public:
+  Losing(Engine& engine, std::set<Message>& crossed, std::optional<Message> lost)
+      : within_(engine), crossed_(crossed), lost_(std::move(lost)) {}
+
+  void expect(const Message& message, std::byte* place) override { within_.expect(message, place); }
+  void begin_step() override { replays_ = true; }
+  void end_step() override { replays_ = false; }
+  void send(StreamId stream, const Message& message, const std::byte* from) override {
+    if (message.channel.communicator == kCrossingsThrough) crossed_.insert(message);
+    within_.send(stream, message, from);
+  }
+  void receive(StreamId stream, const Message& message) override {
+    within_.receive(stream, message);
+  }
+  void finish(StreamId stream, const Message& message, End end) override {
+    if (!replays_ || message != lost_) within_.finish(stream, message, end);
+  }
+  [[nodiscard]] const std::optional<Error>& error() const override { return within_.error(); }
+
+ private:
+  InProcess within_;
+  std::set<Message>& crossed_;
+  std::optional<Message> lost_;
+  bool replays_ = false;
+};
+
+TransportFactory losing(std::set<Message>& crossed, std::optional<Message> lost = std::nullopt) {
+  return
+      [&crossed, lost](Engine& engine) { return std::make_unique<Losing>(engine, crossed, lost); };
+}
+
+// The copies of an order, whose groups are those of one copy.
+Replicas copies_of(const char* order, const CheckOptions& options, std::int32_t count) {
+  auto copies = replicas_of(typed(order), options, count);
+  if (!copies) throw std::invalid_argument(copies.error());
+  return *std::move(copies);
+}
+
+TEST(Crossings, BringBackWhatTheySent) {
+  for (const ModuleKind kind : {ModuleKind::Linear, ModuleKind::GroupedMlp, ModuleKind::MoeLayer}) {
+    for (const std::int32_t ranks : {2, 3}) {
+      for (const Granularity graphs : kGranularities) {
+        SCOPED_TRACE(fmt::format("{} of {} ranks", capo::name_of(kind), ranks));
+        std::set<Message> crossed;
+        const Replicas copies = copies_of(kTwoChunks, exchanged_over(of_rows(kind, 7), {0}), ranks);
+        const RunReport report =
+            run_verified(copies.input, copies.options,
+                         {.graphs = graphs, .replays = 3, .transport = losing(crossed)});
+        EXPECT_TRUE(report.bit_equal);
+        EXPECT_TRUE(report.within_bounds) << report.worst_relative_error;
+        // Two microbatches, forwards and backwards, out and back, to each other rank.
+        EXPECT_EQ(report.program.crossings.size(), 8U);
+        EXPECT_EQ(crossed.size(), static_cast<std::size_t>(8 * ranks * (ranks - 1)));
+      }
+    }
+  }
+}
+
+// Megatron-LM's overlap takes layers apart, which go out in front of them.
+TEST(Crossings, OfLayersApartBringBackWhatTheySent) {
+  for (const std::int32_t ranks : {2, 3}) {
+    for (const Granularity graphs : kGranularities) {
+      std::vector<std::int32_t> members{0, 1};
+      if (ranks == 3) members.push_back(2);
+      CheckOptions options = exchanged_over(small(ModuleKind::LayerNormMlp), members);
+      options.environment.ep_overlap = true;
+      options.environment.p2p = MegatronCalls::Batch;
+      std::set<Message> crossed;
+      const RunReport report =
+          run_verified(typed(of_alike_ranks(ranks, "F1.0 F1.1 B1.0 B1.1")), options,
+                       {.graphs = graphs, .transport = losing(crossed)});
+      EXPECT_TRUE(report.bit_equal);
+      EXPECT_TRUE(report.within_bounds) << report.worst_relative_error;
+      EXPECT_EQ(report.program.crossings.size(), 8U);
+      EXPECT_EQ(crossed.size(), static_cast<std::size_t>(8 * ranks * (ranks - 1)));
+    }
+  }
+}
+
+// What a place holds is what the other ranks sent there.
+TEST(Crossings, PutRowsWhereTheyGo) {
+  std::vector<std::vector<std::byte>> sent;
+  std::vector<std::vector<std::byte>> arrived;
+  std::vector<std::vector<std::byte>> back;
+  std::int64_t row_bytes = 0;
+  RunOptions options{.replays = 1};
+  options.inspect = [&](const Inspection& at) {
+    for (auto* const all : {&sent, &arrived, &back}) all->clear();
+    for (const std::uint32_t exchange : {0U, 1U}) {
+      const StepInputs::Route& route = at.inputs.route(exchange);
+      row_bytes = route.row_bytes;
+      const auto read = [&](const std::byte* from) {
+        std::vector<std::byte> bytes(static_cast<std::size_t>(7 * row_bytes));
+        at.engine.read(bytes.data(), from, 7 * row_bytes);
+        return bytes;
+      };
+      EXPECT_EQ(route.row_count, 7);
+      EXPECT_NE(route.rows, route.arrived);
+      sent.push_back(read(route.rows));
+      arrived.push_back(read(route.arrived));
+      back.push_back(read(route.back));
+    }
+  };
+  const RunReport report = run_verified(
+      typed(of_alike_ranks(2, "F1.0 dispatch-F1.0 combine-F1.0 combine-B1.0 dispatch-B1.0 B1.0")),
+      exchanged_over(of_rows(ModuleKind::Linear, 7), {0, 1}), options);
+  ASSERT_EQ(report.program.exchanges.size(), 4U);
+  EXPECT_EQ(report.program.exchanges[0].among, (std::vector<std::uint32_t>{0, 1}));
+  ASSERT_EQ(arrived.size(), 2U);
+  EXPECT_NE(sent[0], sent[1]);
+  EXPECT_EQ(back, sent);
+  const auto rows = [&](std::size_t of, std::int64_t first, std::int64_t end) {
+    return std::vector<std::byte>(sent[of].begin() + first * row_bytes,
+                                  sent[of].begin() + end * row_bytes);
+  };
+  const auto both = [](std::vector<std::byte> a, const std::vector<std::byte>& b) {
+    a.insert(a.end(), b.begin(), b.end());
+    return a;
+  };
+  EXPECT_EQ(arrived[0], both(rows(0, 0, 3), rows(1, 3, 7)));
+  EXPECT_EQ(arrived[1], both(rows(0, 3, 7), rows(1, 0, 3)));
+}
+
+TEST(Crossings, ShowEveryBlockThatDoesNotTravel) {
+  const auto run_losing = [](std::optional<Message> lost, std::set<Message>& crossed) {
+    const Replicas copies =
+        copies_of(kOneMicrobatch, exchanged_over(small(ModuleKind::Linear), {0}), 3);
+    return run_verified(copies.input, copies.options,
+                        {.replays = 1, .transport = losing(crossed, std::move(lost))});
+  };
+  std::set<Message> crossed;
+  EXPECT_TRUE(run_losing(std::nullopt, crossed).bit_equal);
+  ASSERT_EQ(crossed.size(), 24U);
+  for (const Message& lost : std::set<Message>(crossed)) {
+    EXPECT_FALSE(run_losing(lost, crossed).bit_equal)
+        << lost.number << " from rank " << lost.channel.sender << " to " << lost.channel.receiver;
+  }
+}
+
+// More ranks than rows: some blocks are empty.
+TEST(Crossings, OfFewRowsSendNoEmptyBlock) {
+  std::set<Message> crossed;
+  const Replicas copies =
+      copies_of(kOneMicrobatch, exchanged_over(of_rows(ModuleKind::Linear, 2), {0}), 3);
+  const RunReport report =
+      run_verified(copies.input, copies.options, {.replays = 2, .transport = losing(crossed)});
+  EXPECT_TRUE(report.bit_equal);
+  EXPECT_TRUE(std::none_of(crossed.begin(), crossed.end(),
+                           [](const Message& message) { return message.bytes == 0; }));
+  // Each rank has two blocks with a row. The first rank keeps its empty one, the others keep a row.
+  EXPECT_EQ(crossed.size(), 16U);
+}
+
+// A rank of experts is a data-parallel one: those of all copies of a pipeline exchange together.
+TEST(Crossings, AreThoseOfAllCopies) {
+  constexpr const char* kPipeline =
+      "capo 1\nranks 2\nmicrobatches 2\nplacement chain\n"
+      "rank 0: F1.0 dispatch-F1.0 combine-F1.0 F1.1 dispatch-F1.1 combine-F1.1 B1.0 B1.1 reduce1\n"
+      "rank 1: F1.0 combine-B1.0 dispatch-B1.0 B1.0 F1.1 combine-B1.1 dispatch-B1.1 B1.1 reduce1\n";
+  for (const Granularity graphs : kGranularities) {
+    CheckOptions options = exchanged_over(small(ModuleKind::LayerNormMlp), {0});
+    options.groups.push_back(experts_of({1}));
+    const Replicas copies = copies_of(kPipeline, options, 2);
+    const RunReport report =
+        run_verified(copies.input, copies.options, {.graphs = graphs, .replays = 3});
+    EXPECT_TRUE(report.bit_equal);
+    EXPECT_TRUE(report.within_bounds) << report.worst_relative_error;
+    ASSERT_EQ(report.program.crossings.size(), 8U);
+    std::set<std::vector<std::int32_t>> over;
+    for (const Crossing& crossing : report.program.crossings) over.insert(crossing.ranks);
+    EXPECT_EQ(over, (std::set<std::vector<std::int32_t>>{{0, 2}, {1, 3}}));
+  }
+}
+
+TEST(Crossings, AreRefusedWhereRowsComeBackFromOtherRanks) {
+  CheckOptions options = every_layer(small(ModuleKind::Linear));
+  options.groups = {experts_of({0, 1}), experts_of({0}), experts_of({1})};
+  options.groups[0].actions = {Kind::DispatchForward};
+  options.groups[1].actions = options.groups[2].actions = {Kind::CombineForward};
+  const auto report = attempt(
+      verified(typed(of_alike_ranks(2, "F1.0 dispatch-F1.0 combine-F1.0 B1.0")), options), {});
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().kind, RunFailure::Kind::Refused);
+  EXPECT_EQ(report.error().message,
+            "rank 0 performs dispatch-F over ranks 0, 1 and combine-F over ranks 0: the rows that "
+            "a run sends come back from where they went, so one group has both");
+}
+
+}  // namespace
+}  // namespace capo::run
