@@ -82,8 +82,13 @@ double halves_of(const TaskCosts& costs) {
 }
 
 // Times that add up over layers; the others belong to the chunk as a whole.
-constexpr std::array kOfLayers{Key::Forward, Key::Backward, Key::Weight, Key::Dispatch,
-                               Key::Combine};
+constexpr std::array kOfLayers{Key::Forward,  Key::Backward, Key::Weight,
+                               Key::Dispatch, Key::Combine,  Key::Reduce};
+
+// Whether a time of a rank is divided over its chunks; a reduction is always of one chunk.
+bool is_shared(Key key) {
+  return key != Key::Reduce;
+}
 
 bool covers(std::int32_t scope, std::int32_t value) {
   return scope < 0 || scope == value;
@@ -197,6 +202,7 @@ TaskCosts Costs::of_layer(std::int32_t rank, std::int32_t chunk, std::int32_t la
     costs.weight = module->cost.weight.value_or(0);
     costs.dispatch = module->cost.dispatch.value_or(0);
     costs.combine = module->cost.combine.value_or(0);
+    costs.reduce = module->cost.reduce.value_or(0);
     costs.autograd = module->cost.autograd.value_or(0);
     const double halves = costs.backward + costs.weight;
     costs.more_of_whole = module->cost.whole.value_or(halves + costs.autograd) - halves;
@@ -214,7 +220,8 @@ TaskCosts Costs::of_layer(std::int32_t rank, std::int32_t chunk, std::int32_t la
     const bool time = std::find(kOfLayers.begin(), kOfLayers.end(), setting.key) != kOfLayers.end();
     double value = setting.value;
     if (time && scope.layer < 0) value /= layers;
-    if (time && scope.layer < 0 && scope.chunk < 0) value *= share;
+    const bool shared = time && is_shared(setting.key);
+    if (shared && scope.layer < 0 && scope.chunk < 0) value *= share;
     slot(costs, setting.key) = value;
     if (setting.key == Key::Forward) costs.quantize_forward = 0;
     if (setting.key == Key::Backward) costs.autograd = costs.quantize_backward = 0;

@@ -11,8 +11,8 @@
 // rank, as papers have them. Of a rank, each of the v chunks that a microbatch passes there takes
 // 1/v: ZB-V with f=12 has forwards of 6, and both cost what a forward of 1F1B costs. A setting that
 // names a chunk or a layer is about that alone and divided by nothing, and so are a model file's
-// times, all of links, and `experts`, `fuse` and `beside`, which are shares of these times
-// and no times.
+// times, all of links, `unshard`, `reshard` and `reduce`, which are of a chunk, and `experts`,
+// `fuse` and `beside`, which are shares of these times and no times.
 //
 // If a chunk is taken apart into n layers, each takes an nth of it, unless a setting is about that
 // layer or a model file states what its module takes. A whole backward takes b + w, unless a model

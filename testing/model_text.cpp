@@ -42,6 +42,7 @@ Json cost_json(const ModuleCost& cost) {
   add(json, "weight", cost.weight);
   add(json, "dispatch", cost.dispatch);
   add(json, "combine", cost.combine);
+  add(json, "reduce", cost.reduce);
   add(json, "autograd", cost.autograd);
   add(json, "quantize_forward", cost.quantize_forward);
   add(json, "quantize_backward", cost.quantize_backward);

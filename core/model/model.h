@@ -116,6 +116,7 @@ struct ModuleCost {
   std::optional<double> weight;
   std::optional<double> dispatch;
   std::optional<double> combine;
+  std::optional<double> reduce;    ///< a reduction of its gradients over their group, once a step
   std::optional<double> autograd;  ///< more of a backward under plan te: dummy gradients are added
   std::optional<double> whole;     ///< a whole backward; nullopt: its halves and `autograd`
   /// Each further weight gradient of one call takes this share of `weight`; nullopt: all of it.

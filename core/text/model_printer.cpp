@@ -147,6 +147,7 @@ std::string with_costs(std::string_view model, const MeasuredCosts& costs) {
     state(stated, "weight", cost.weight);
     state(stated, "dispatch", cost.dispatch);
     state(stated, "combine", cost.combine);
+    state(stated, "reduce", cost.reduce);
     state(stated, "autograd", cost.autograd);
     state(stated, "whole", cost.whole);
     state(stated, "fuse", cost.fuse);

@@ -103,12 +103,13 @@ constexpr std::array<JsonMember<ModuleBytes>, 6> kBytes{{
 Read<double> read_share(const JsonValue& value, std::string_view what) {
   return read_real(value, what, 0, 1e12);
 }
-constexpr std::array<JsonMember<ModuleCost>, 11> kCost{{
+constexpr std::array<JsonMember<ModuleCost>, 12> kCost{{
     {"forward", put<&ModuleCost::forward, read_microseconds>},
     {"backward", put<&ModuleCost::backward, read_microseconds>},
     {"weight", put<&ModuleCost::weight, read_microseconds>},
     {"dispatch", put<&ModuleCost::dispatch, read_microseconds>},
     {"combine", put<&ModuleCost::combine, read_microseconds>},
+    {"reduce", put<&ModuleCost::reduce, read_microseconds>},
     {"autograd", put<&ModuleCost::autograd, read_microseconds>},
     {"whole", put<&ModuleCost::whole, read_microseconds>},
     {"fuse", put<&ModuleCost::fuse, read_share>},

@@ -101,6 +101,21 @@ TEST(Costs, AModelFileStatesLayersAndFlagsOverrideIt) {
   EXPECT_EQ(costs_of(model).error(), "module `mlp` has no cost.weight");
 }
 
+TEST(Costs, OfAReductionAddUpOverTheLayersOfAChunkAndAreNeverShared) {
+  Model model;
+  model.modules.list = {
+      {.name = "mlp", .cost = {.forward = 3, .backward = 4, .weight = 5, .reduce = 6}}};
+  model.modules.layers = {{{0}}};
+  auto stated = costs_of(model);
+  ASSERT_TRUE(stated.has_value());
+  EXPECT_EQ(stated->of_chunk(0, 1, 2).reduce, 12);
+  stated->shares = {0.5};
+  stated->set({.key = CostSetting::Key::Reduce, .value = 10});
+  EXPECT_EQ(stated->of_chunk(0, 1, 2).reduce, 10) << "of a chunk, however many a rank has";
+  stated->set({.scope = {.layer = 1}, .key = CostSetting::Key::Reduce, .value = 1});
+  EXPECT_EQ(stated->of_chunk(0, 1, 2).reduce, 5 + 1);
+}
+
 TEST(Costs, OfAutogradAddUpAndEndWhereABackwardIsStated) {
   Model model;
   model.modules.list = {

@@ -48,6 +48,7 @@ TEST(ModelCosts, AreReadBackAsTheyWereGiven) {
                     .weight = 3.5,
                     .dispatch = 4,
                     .combine = 5,
+                    .reduce = 8,
                     .autograd = 6,
                     .whole = 7,
                     .quantize_forward = 0.5,
