@@ -1,9 +1,11 @@
 #include "run/measure.h"
 
 #include "core/base/assert.h"
+#include "core/base/index.h"
 #include "core/base/median.h"
 #include "core/input/load.h"
 #include "run/setup/complete_model.h"
+#include "run/setup/step_layers.h"
 
 #include <fmt/format.h>
 
@@ -151,9 +153,8 @@ Samples samples_of(const RunReport& report, std::uint32_t call) {
   return samples;
 }
 
-Result<RunReport, RunFailure> report_under(PlanKind kind, Engine& engine, const Module& module,
-                                           const MeasureOptions& options, std::string steps,
-                                           std::function<void(const Inspection&)> look = {}) {
+Result<VerifiedPlan, RunFailure> plan_under(PlanKind kind, const Module& module,
+                                            const MeasureOptions& options, std::string steps) {
   auto input = load(Source{.name = "<measure>", .text = std::move(steps)}, {});
   CAPO_ASSERT(input.has_value(), "the step that is measured can be read");
   const CheckOptions declared = options_for(module, options, kind);
@@ -163,7 +164,15 @@ Result<RunReport, RunFailure> report_under(PlanKind kind, Engine& engine, const 
         .kind = RunFailure::Kind::Refused,
         .message = fmt::format("module `{}` cannot be measured: {}", module.name, why->reason)};
   }
-  return run(engine, std::get<VerifiedPlan>(plan),
+  return std::get<VerifiedPlan>(std::move(plan));
+}
+
+Result<RunReport, RunFailure> report_under(PlanKind kind, Engine& engine, const Module& module,
+                                           const MeasureOptions& options, std::string steps,
+                                           std::function<void(const Inspection&)> look = {}) {
+  const auto plan = plan_under(kind, module, options, std::move(steps));
+  if (!plan) return plan.error();
+  return run(engine, *plan,
              {.replays = options.warm_up > 0 ? 1U : 2U,
               .warm_up = options.warm_up,
               .sizes = SizeKind::Balanced,
@@ -376,12 +385,32 @@ std::optional<RunFailure> look_at_graphs(const Measurable& of,
   return std::nullopt;
 }
 
+Result<std::vector<SummedGradient>, RunFailure> gradients_to_reduce(const Module& module,
+                                                                    const MeasureOptions& options) {
+  const auto plan =
+      plan_under(PlanKind::Safe, module, options, steps_of(options, Backwards::Split));
+  if (!plan) return plan.error();
+  const auto layers = StepLayers::of(plan->step());
+  if (!layers) return RunFailure{.kind = RunFailure::Kind::Refused, .message = layers.error()};
+  std::vector<SummedGradient> parts;
+  for (std::uint32_t at = 0; at < layers->parameters().size(); ++at) {
+    const ParameterForm& form = layers->parameters()[at];
+    const ParameterCells cells =
+        cells_of(layers->layer_of(at), form.role, gradients::Contract::Sound);
+    if (cells.delayed.destination == gradients::Destination::Nowhere) continue;
+    const DataType type = form.fused ? DataType::Fp32 : form.type;
+    parts.insert(parts.end(), as_index(form.groups), {.type = type, .elements = form.elements});
+  }
+  return parts;
+}
+
 ModuleCost median_of(const std::vector<ModuleCost>& costs) {
   ModuleCost result;
   for (const auto kind :
        {&ModuleCost::forward, &ModuleCost::backward, &ModuleCost::weight, &ModuleCost::dispatch,
-        &ModuleCost::combine, &ModuleCost::autograd, &ModuleCost::whole, &ModuleCost::fuse,
-        &ModuleCost::beside, &ModuleCost::quantize_forward, &ModuleCost::quantize_backward}) {
+        &ModuleCost::combine, &ModuleCost::reduce, &ModuleCost::autograd, &ModuleCost::whole,
+        &ModuleCost::fuse, &ModuleCost::beside, &ModuleCost::quantize_forward,
+        &ModuleCost::quantize_backward}) {
     std::vector<double> times;
     for (const ModuleCost& cost : costs) {
       if (cost.*kind) times.push_back(*(cost.*kind));

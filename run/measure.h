@@ -25,14 +25,16 @@
 //
 // Times are those of a task by itself: the effect that two kernels have on each other when they run
 // side by side is not in them, which is why products leave room to exchanges (engine.h). What
-// computation does to a message that kernels move is measured by itself. Tested by
-// measure_test.cpp; how well a simulation with these times predicts a device is in bench/results/.
+// computation does to a message that kernels move is measured by itself, and between two processes
+// the all-to-all and the reduction of a group. Tested by measure_test.cpp; how well a simulation
+// with these times predicts a device is in bench/results/.
 
 #pragma once
 
 #include "core/base/result.h"
 #include "core/model/model.h"
 #include "run/engine/engine.h"
+#include "run/modules/layer.h"
 #include "run/run.h"
 
 #include <cstdint>
@@ -63,6 +65,18 @@ struct MeasureOptions {
 /// Each time as the median of the same module's, measured some times. The clock of a device goes
 /// down as it gets warm, by up to a tenth within one measurement.
 [[nodiscard]] ModuleCost median_of(const std::vector<ModuleCost>& costs);
+
+/// A part of a module's gradients that a reduction sums by itself.
+struct SummedGradient {
+  DataType type = DataType::Fp32;
+  std::int64_t elements = 0;
+
+  [[nodiscard]] std::int64_t bytes() const { return elements * bytes_of(type); }
+};
+
+/// All of them, as a run of the module has them.
+[[nodiscard]] Result<std::vector<SummedGradient>, RunFailure> gradients_to_reduce(
+    const Module& module, const MeasureOptions& options);
 
 /// The cost of a message between two ranks of one process, which is a copy: a latency, which a
 /// message of next to no bytes takes, and the bandwidth that `bytes` have beyond that. The error is
@@ -96,8 +110,8 @@ struct Measurable {
 [[nodiscard]] TransferCost cost_of_transfer(double latency, double whole, std::int64_t bytes);
 
 /// Measures that between the first two processes: half of what a message takes there and back,
-/// without anything else under way. Both call, and both are told. Tested by mpi_test.cpp and
-/// nccl_test.cpp.
+/// without anything else under way. Both call, and both are told. Tested by mpi_test.cpp,
+/// nccl_test.cpp and measure_between_test.cpp.
 [[nodiscard]] Result<TransferCost, Error> measure_transfer_between(Engine& engine,
                                                                    Processes& processes,
                                                                    const BetweenFactory& make,
@@ -111,5 +125,33 @@ struct Measurable {
                                                                    Processes& processes,
                                                                    const BetweenFactory& make,
                                                                    TransferCost& cost);
+
+/// Rows that a group permutes and exchanges: each member cuts its own in as many blocks as there
+/// are members.
+struct ExchangedRows {
+  std::int64_t count = 0;
+  std::int64_t row_bytes = 0;
+  std::int32_t members = 2;  ///< at least 2
+};
+
+struct ExchangeCost {
+  double dispatch = 0;
+  double combine = 0;
+};
+
+/// Measures a permutation with an all-to-all behind it, and one with an all-to-all in front of it.
+/// The other process stands for all other members: it is sent every block but the own one, and
+/// sends as much. Both processes call, and both are told. Tested by measure_between_test.cpp.
+[[nodiscard]] Result<ExchangeCost, RunFailure> measure_exchanges_between(Engine& engine,
+                                                                         Processes& processes,
+                                                                         const BetweenFactory& make,
+                                                                         const ExchangedRows& rows);
+
+/// Measures a reduction of the module's gradients between two replicas, each of which sends its own
+/// to the other and adds both up. Each further one of the members adds as much.
+[[nodiscard]] Result<double, RunFailure> measure_reduction_between(const Measurable& of,
+                                                                   Processes& processes,
+                                                                   const BetweenFactory& make,
+                                                                   std::int32_t members);
 
 }  // namespace capo::run

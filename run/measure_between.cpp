@@ -1,10 +1,12 @@
 #include "run/measure.h"
 
 #include "core/base/median.h"
+#include "run/kernels/draw.h"
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,89 +28,88 @@ constexpr std::int64_t kMoreThanCaches = 256 << 20;
 constexpr std::int64_t kMostTurns = 64;
 constexpr double kMostLaunches = 1e4;
 
-// Messages of some size that go from rank 0 to rank 1 and back, on a stream of their own. Large
-// ones take turns, as many as no cache holds.
-class RoundTrip {
+// A message each way has so many bytes, at a place of the memory that is sent from and of that
+// which is received in.
+struct Slot {
+  std::int64_t bytes = 0;
+  std::int64_t place = 0;
+};
+
+// Messages both ways between the first two processes, on a stream of their own, and the times of
+// what is launched there. There are as many each way as slots, which lie in so many bytes of
+// memory.
+class Link {
  public:
-  RoundTrip(Engine& engine, Processes& processes, const BetweenFactory& make, std::int64_t bytes)
-      : engine_(engine), bytes_(bytes), first_(processes.rank() == 0) {
+  static constexpr StreamId kComputation = 0;
+  static constexpr StreamId kMessages = 1;
+
+  Link(Engine& engine, Processes& processes, const BetweenFactory& make, std::vector<Slot> slots,
+       std::int64_t bytes)
+      : engine_(engine), slots_(std::move(slots)), first_(processes.rank() == 0) {
     engine_.have_streams(kMessages + 1);
-    const auto turns = std::clamp<std::int64_t>(
-        kMoreThanCaches / std::max<std::int64_t>(bytes, 1) + 1, 2, kMostTurns);
-    for (std::uint32_t number = 0; number <= turns; ++number) {
-      there_.push_back({.channel = {.sender = 0, .receiver = 1},
-                        .number = number,
-                        .bytes = number == 0 ? std::min(kNextToNothing, bytes) : bytes});
-      back_.push_back(there_.back());
-      std::swap(back_.back().channel.sender, back_.back().channel.receiver);
-    }
     Apart apart{.processes = processes, .division = {.ranks = 2}, .words = [](const Message&) {
                   return std::string("which is measured");
                 }};
-    for (const auto* messages : {&there_, &back_}) {
-      for (const Message& message : *messages) apart.ends.push_back({.message = message});
+    for (std::uint32_t number = 0; number < slots_.size(); ++number) {
+      const Slot& slot = slots_[number];
+      for (const std::int32_t sender : {0, 1}) {
+        const Message message{.channel = {.sender = sender, .receiver = 1 - sender},
+                              .number = number,
+                              .bytes = slot.bytes};
+        apart.ends.push_back({.message = message,
+                              .sender = static_cast<StreamId>(sender),
+                              .receiver = static_cast<StreamId>(1 - sender)});
+        (first_ == (sender == 0) ? sent_ : received_).push_back(message);
+      }
     }
-    for (Ends& ends : apart.ends) {
-      ends.sender = static_cast<StreamId>(ends.message.channel.sender);
-      ends.receiver = static_cast<StreamId>(ends.message.channel.receiver);
-    }
-    out_ = engine_.allocate(turns * bytes, "messages to measure");
-    in_ = engine_.allocate(turns * bytes, "messages to measure");
+    out_ = engine_.allocate(bytes, "messages to measure");
+    in_ = engine_.allocate(bytes, "messages to measure");
     if (engine_.error()) return;
-    engine_.launch(kMessages, Fill{.bytes = turns * bytes, .value = 0, .to = out_});
+    engine_.launch(kMessages, Fill{.bytes = bytes, .value = 0, .to = out_});
     transport_ = make(engine, apart);
-    for (const Message& message : first_ ? back_ : there_) {
-      transport_->expect(message, in_ + place_of(message));
+    for (std::size_t which = 0; which < slots_.size(); ++which) {
+      transport_->expect(received_[which], in(which));
     }
     transport_->prepare();
   }
-  ~RoundTrip() {
+  ~Link() {
     transport_.reset();
     if (out_ != nullptr) engine_.release(out_);
     if (in_ != nullptr) engine_.release(in_);
   }
-  RoundTrip(const RoundTrip&) = delete;
-  RoundTrip& operator=(const RoundTrip&) = delete;
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
 
-  /// Microseconds of a message one way, large or next to nothing; 0 after a failure.
-  double takes(bool large) {
-    return median_of_steps([&] { return step(large); });
-  }
-  /// A large one, timed while both sides compute: `once` launches some computation on stream 0.
-  double takes_beside(const std::function<void()>& once) {
-    const double alone = takes(true);
-    once();  // the first is cold
-    const int times = launches_for(kCover * 2 * kTrips * alone, timed(kComputation, once));
-    return median_of_steps([&] {
-      return step(true, [&] {
-        for (int time = 0; time < times; ++time) once();
-      });
-    });
-  }
-  /// A large one to the first process, timed from its receive on, which comes when it might be
-  /// over.
-  double takes_when_late() {
-    const double alone = takes(true);
-    const auto fill = [&] {
-      engine_.launch(kMessages, Fill{.bytes = bytes_, .value = 0, .to = out_});
-    };
-    const int fills = launches_for(2 * alone, timed(kMessages, fill));
-    return median_of_steps([&] { return late_step(first_ ? fills : 0, fill); });
-  }
+  [[nodiscard]] Engine& engine() const { return engine_; }
+  [[nodiscard]] bool first() const { return first_; }
+  [[nodiscard]] std::byte* out(std::size_t which) const { return out_ + slots_[which].place; }
+  [[nodiscard]] std::byte* in(std::size_t which) const { return in_ + slots_[which].place; }
   [[nodiscard]] const std::optional<Error>& error() const {
     return transport_ && transport_->error() ? transport_->error() : engine_.error();
   }
 
- private:
-  static constexpr StreamId kComputation = 0;
-  static constexpr StreamId kMessages = 1;
-
-  template <typename Step>
-  double median_of_steps(Step step) {
-    std::vector<double> times;
-    for (std::uint32_t time = 0; time < kTimes && !error(); ++time) times.push_back(step());
-    return times.empty() ? 0 : median(std::move(times));
+  void send(std::size_t which) {
+    transport_->send(kMessages, sent_[which], out(which));
+    transport_->finish(kMessages, sent_[which], End::Send);
   }
+  void receive(std::size_t which) {
+    transport_->receive(kMessages, received_[which]);
+    transport_->finish(kMessages, received_[which], End::Receive);
+  }
+  /// Messages from `begin` to before `end` go both ways at once.
+  void both_ways(std::size_t begin, std::size_t end) {
+    for (std::size_t which = begin; which < end; ++which) {
+      transport_->send(kMessages, sent_[which], out(which));
+      transport_->receive(kMessages, received_[which]);
+    }
+    for (std::size_t which = begin; which < end; ++which) {
+      transport_->finish(kMessages, sent_[which], End::Send);
+      transport_->finish(kMessages, received_[which], End::Receive);
+    }
+  }
+
+  void launch(const Call& call) { engine_.launch(kMessages, call); }
+  /// Microseconds of what is launched on a stream, which both begin and end idle.
   double timed(StreamId stream, const std::function<void()>& launches) {
     const EventId begin = engine_.record(stream);
     launches();
@@ -118,61 +119,224 @@ class RoundTrip {
     engine_.forget_events();
     return took;
   }
-  // The launches that take so long; both sides go on after a failure, since they step together.
-  static int launches_for(double microseconds, double of_one) {
-    const double launches = of_one > 0 ? microseconds / of_one : 0;
-    return static_cast<int>(std::min(launches, kMostLaunches)) + 1;
-  }
-  std::size_t next_turn() { return 1 + turn_++ % (there_.size() - 1); }
-  // Microseconds of one way. A step waits for the device as it begins; `beside` is launched then.
-  double step(bool large, const std::function<void()>& beside = {}) {
-    transport_->begin_step();
-    if (error()) return 0;
-    if (beside) beside();
-    const double took = timed(kMessages, [&] {
-      for (std::int64_t trip = 0; trip < kTrips; ++trip) there_and_back(large ? next_turn() : 0);
-    });
-    transport_->end_step();
-    return took / (2 * kTrips);
-  }
-  double late_step(int fills, const std::function<void()>& fill) {
-    transport_->begin_step();
-    if (error()) return 0;
-    there_and_back(0);  // both begin now
-    for (int time = 0; time < fills; ++time) fill();
-    const std::size_t turn = next_turn();
-    const double took =
-        timed(kMessages, [&] { first_ ? receive(back_[turn]) : send(back_[turn]); });
-    transport_->end_step();
-    return took;
-  }
-  // The message's place among those that are sent or received.
-  [[nodiscard]] std::int64_t place_of(const Message& message) const {
-    return message.number == 0 ? 0 : (message.number - 1) * bytes_;
-  }
-  void there_and_back(std::size_t which) {
-    first_ ? send(there_[which]) : receive(there_[which]);
-    first_ ? receive(back_[which]) : send(back_[which]);
-  }
-  void send(const Message& message) {
-    transport_->send(kMessages, message, out_ + place_of(message));
-    transport_->finish(kMessages, message, End::Send);
-  }
-  void receive(const Message& message) {
-    transport_->receive(kMessages, message);
-    transport_->finish(kMessages, message, End::Receive);
+  /// The median of some steps, of what `step` gives in each; 0 after a failure. A step waits for
+  /// the device as it begins.
+  double median_of_steps(const std::function<double()>& step) {
+    std::vector<double> times;
+    for (std::uint32_t time = 0; time < kTimes && !error(); ++time) {
+      transport_->begin_step();
+      if (error()) break;
+      times.push_back(step());
+      transport_->end_step();
+    }
+    return times.empty() || error() ? 0 : median(std::move(times));
   }
 
+ private:
   Engine& engine_;
-  std::int64_t bytes_;
+  std::vector<Slot> slots_;
   bool first_;
-  std::size_t turn_ = 0;  ///< of large messages: the same on both sides
-  std::vector<Message> there_;
-  std::vector<Message> back_;
+  std::vector<Message> sent_;      // by slot
+  std::vector<Message> received_;  // by slot
   std::byte* out_ = nullptr;
   std::byte* in_ = nullptr;
   std::unique_ptr<Transport> transport_;
 };
+
+// How many turns of so many bytes no cache holds.
+std::int64_t turns_of(std::int64_t bytes) {
+  return std::clamp<std::int64_t>(kMoreThanCaches / std::max<std::int64_t>(bytes, 1) + 1, 2,
+                                  kMostTurns);
+}
+
+// The launches that take so long; both sides go on after a failure, since they step together.
+int launches_for(double microseconds, double of_one) {
+  const double launches = of_one > 0 ? microseconds / of_one : 0;
+  return static_cast<int>(std::min(launches, kMostLaunches)) + 1;
+}
+
+// Messages of some size that go from rank 0 to rank 1 and back. Large ones take turns.
+class RoundTrip {
+ public:
+  RoundTrip(Engine& engine, Processes& processes, const BetweenFactory& make, std::int64_t bytes)
+      : bytes_(bytes),
+        turns_(turns_of(bytes)),
+        link_(engine, processes, make, slots(), turns_ * bytes) {}
+
+  /// Microseconds of a message one way, large or next to nothing; 0 after a failure.
+  double takes(bool large) {
+    return link_.median_of_steps([&] { return trips(large); });
+  }
+  /// A large one, timed while both sides compute: `once` launches some computation on stream 0.
+  double takes_beside(const std::function<void()>& once) {
+    const double alone = takes(true);
+    once();  // the first is cold
+    const int times =
+        launches_for(kCover * 2 * kTrips * alone, link_.timed(Link::kComputation, once));
+    return link_.median_of_steps([&] {
+      for (int time = 0; time < times; ++time) once();
+      return trips(true);
+    });
+  }
+  /// A large one to the first process, timed from its receive on, which comes when it might be
+  /// over.
+  double takes_when_late() {
+    const double alone = takes(true);
+    const auto fill = [&] { link_.launch(Fill{.bytes = bytes_, .value = 0, .to = link_.out(0)}); };
+    const int fills = launches_for(2 * alone, link_.timed(Link::kMessages, fill));
+    return link_.median_of_steps([&] {
+      there_and_back(0);  // both begin now
+      for (int time = 0; link_.first() && time < fills; ++time) fill();
+      const std::size_t turn = next_turn();
+      return link_.timed(Link::kMessages,
+                         [&] { link_.first() ? link_.receive(turn) : link_.send(turn); });
+    });
+  }
+  [[nodiscard]] const std::optional<Error>& error() const { return link_.error(); }
+
+ private:
+  // The first message is next to nothing.
+  [[nodiscard]] std::vector<Slot> slots() const {
+    std::vector<Slot> slots{{.bytes = std::min(kNextToNothing, bytes_)}};
+    for (std::int64_t turn = 0; turn < turns_; ++turn) {
+      slots.push_back({.bytes = bytes_, .place = turn * bytes_});
+    }
+    return slots;
+  }
+  std::size_t next_turn() { return 1 + turn_++ % static_cast<std::size_t>(turns_); }
+  double trips(bool large) {
+    const double took = link_.timed(Link::kMessages, [&] {
+      for (std::int64_t trip = 0; trip < kTrips; ++trip) there_and_back(large ? next_turn() : 0);
+    });
+    return took / (2 * kTrips);
+  }
+  void there_and_back(std::size_t which) {
+    link_.first() ? link_.send(which) : link_.receive(which);
+    link_.first() ? link_.receive(which) : link_.send(which);
+  }
+
+  std::int64_t bytes_;
+  std::int64_t turns_;
+  std::size_t turn_ = 0;  ///< of large messages: the same on both sides
+  Link link_;
+};
+
+// Rows that are permuted and exchanged. The rank keeps its block of them, and those of all others
+// go to the other process.
+class Exchanging {
+ public:
+  Exchanging(Engine& engine, Processes& processes, const BetweenFactory& make,
+             const ExchangedRows& rows)
+      : rows_(rows),
+        kept_(rows.count / rows.members),
+        turns_(turns_of(rows.count * rows.row_bytes)),
+        link_(engine, processes, make, slots(), turns_ * rows.count * rows.row_bytes) {
+    index_ = engine.allocate(rows.count * kIndexBytes, "a permutation to measure");
+    if (engine.error()) return;
+    const std::vector<std::int64_t> index = permutation();
+    engine.write(index_, index.data(), rows.count * kIndexBytes);
+  }
+  ~Exchanging() {
+    if (index_ != nullptr) link_.engine().release(index_);
+  }
+  Exchanging(const Exchanging&) = delete;
+  Exchanging& operator=(const Exchanging&) = delete;
+
+  /// Microseconds; 0 after a failure.
+  double dispatch() {
+    return each([&](std::size_t turn) {
+      permute(link_.in((turn + 1) % static_cast<std::size_t>(turns_)), link_.out(turn));
+      exchange(turn);
+    });
+  }
+  double combine() {
+    return each([&](std::size_t turn) {
+      exchange(turn);
+      permute(link_.in(turn), link_.out(turn));
+    });
+  }
+  [[nodiscard]] const std::optional<Error>& error() const { return link_.error(); }
+
+ private:
+  static constexpr std::int64_t kIndexBytes = sizeof(std::int64_t);
+
+  [[nodiscard]] std::int64_t sent_bytes() const { return (rows_.count - kept_) * rows_.row_bytes; }
+  [[nodiscard]] std::vector<Slot> slots() const {
+    std::vector<Slot> slots;
+    for (std::int64_t turn = 0; turn < turns_; ++turn) {
+      slots.push_back({.bytes = sent_bytes(), .place = turn * rows_.count * rows_.row_bytes});
+    }
+    return slots;
+  }
+  // It is drawn as those of a run are.
+  [[nodiscard]] std::vector<std::int64_t> permutation() const {
+    std::vector<std::int64_t> index(static_cast<std::size_t>(rows_.count));
+    std::iota(index.begin(), index.end(), std::int64_t{0});
+    const Draw draw{.seed = 1};
+    for (std::size_t last = index.size(); last > 1; --last) {
+      std::swap(index[last - 1], index[draw.below(last, last)]);
+    }
+    return index;
+  }
+  double each(const std::function<void(std::size_t)>& once) {
+    return link_.median_of_steps([&] {
+      const double took = link_.timed(Link::kMessages, [&] {
+        for (std::int64_t trip = 0; trip < kTrips; ++trip) {
+          once(turn_++ % static_cast<std::size_t>(turns_));
+        }
+      });
+      return took / kTrips;
+    });
+  }
+  void permute(const std::byte* from, std::byte* to) {
+    link_.launch(Gather{.rows = rows_.count,
+                        .row_bytes = rows_.row_bytes,
+                        .index = reinterpret_cast<const std::int64_t*>(index_),
+                        .from = from,
+                        .to = to});
+  }
+  void exchange(std::size_t turn) {
+    if (kept_ > 0) {
+      link_.launch(Copy{.bytes = kept_ * rows_.row_bytes,
+                        .from = link_.out(turn) + sent_bytes(),
+                        .to = link_.in(turn) + sent_bytes()});
+    }
+    link_.both_ways(turn, turn + 1);
+  }
+
+  ExchangedRows rows_;
+  std::int64_t kept_;  // rows
+  std::int64_t turns_;
+  std::size_t turn_ = 0;
+  Link link_;
+  std::byte* index_ = nullptr;
+};
+
+// The gradients of a module, which two processes sum as two replicas do.
+double reduces(Link& link, const std::vector<SummedGradient>& gradients) {
+  return link.median_of_steps([&] {
+    const double took = link.timed(Link::kMessages, [&] {
+      for (std::int64_t trip = 0; trip < kTrips; ++trip) {
+        link.both_ways(0, gradients.size());
+        for (std::size_t which = 0; which < gradients.size(); ++which) {
+          const SummedGradient& gradient = gradients[which];
+          link.launch(Add{.to_type = gradient.type,
+                          .from_type = gradient.type,
+                          .count = gradient.elements,
+                          .from = link.in(which),
+                          .to = link.out(which)});
+          link.launch(
+              Copy{.bytes = gradient.bytes(), .from = link.out(which), .to = link.in(which)});
+        }
+      }
+    });
+    return took / kTrips;
+  });
+}
+
+RunFailure broken(const Error& error) {
+  return {.kind = RunFailure::Kind::Broken, .message = error.message, .help = error.help};
+}
 
 }  // namespace
 
@@ -205,11 +369,35 @@ std::optional<RunFailure> measure_beside_computation(const Measurable& of, Proce
     const double ahead = cost.bandwidth ? std::max(0.0, alone - late) * *cost.bandwidth : 0;
     cost.ahead = std::min(static_cast<std::int64_t>(ahead), *cost.bytes);
   });
-  if (error) {
-    return RunFailure{
-        .kind = RunFailure::Kind::Broken, .message = error->message, .help = error->help};
-  }
+  if (error) return broken(*error);
   return failed;
+}
+
+Result<ExchangeCost, RunFailure> measure_exchanges_between(Engine& engine, Processes& processes,
+                                                           const BetweenFactory& make,
+                                                           const ExchangedRows& rows) {
+  Exchanging exchanging(engine, processes, make, rows);
+  const double dispatch = exchanging.dispatch();
+  const double combine = exchanging.combine();
+  if (exchanging.error()) return broken(*exchanging.error());
+  return ExchangeCost{.dispatch = dispatch, .combine = combine};
+}
+
+Result<double, RunFailure> measure_reduction_between(const Measurable& of, Processes& processes,
+                                                     const BetweenFactory& make,
+                                                     std::int32_t members) {
+  const auto gradients = gradients_to_reduce(of.module, of.options);
+  if (!gradients) return gradients.error();
+  std::vector<Slot> slots;
+  std::int64_t place = 0;
+  for (const SummedGradient& gradient : *gradients) {
+    slots.push_back({.bytes = gradient.bytes(), .place = place});
+    place += aligned(gradient.bytes());
+  }
+  Link link(of.engine, processes, make, std::move(slots), place);
+  const double of_two = reduces(link, *gradients);
+  if (link.error()) return broken(*link.error());
+  return (members - 1) * of_two;
 }
 
 }  // namespace capo::run

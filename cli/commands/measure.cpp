@@ -1,6 +1,7 @@
 // `capo measure --model model.json`: what each kind of task takes on this machine, as a model file
 // that the simulator reads. With --trace it reads what torch measured (measure_trace.cpp), with
-// --transport it measures messages between two processes, each with a device of its own.
+// --transport it measures messages between two processes, each with a device of its own, and what
+// groups of several members exchange and reduce.
 
 #include "run/measure.h"
 #include "cli/commands/commands.h"
@@ -19,6 +20,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -70,15 +72,16 @@ std::string table_of(const MeasuredCosts& costs, const run::Engine& engine) {
   const auto share = [](const std::optional<double>& value) {
     return value ? fmt::format("{:>10.2f}", *value) : fmt::format("{:>10}", "-");
   };
-  out += fmt::format("{:<20}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}\n",
-                     "module", "forward", "backward", "weight", "dispatch", "combine", "autograd",
-                     "whole", "fuse", "beside", "quant F", "quant B");
+  out += fmt::format(
+      "{:<20}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}\n", "module",
+      "forward", "backward", "weight", "dispatch", "combine", "reduce", "autograd", "whole", "fuse",
+      "beside", "quant F", "quant B");
   for (const auto& [name, cost] : costs.modules) {
     out +=
-        fmt::format("{:<20}{}{}{}{}{}{}{}{}{}{}{}\n", name, cell(cost.forward), cell(cost.backward),
-                    cell(cost.weight), cell(cost.dispatch), cell(cost.combine), cell(cost.autograd),
-                    cell(cost.whole), share(cost.fuse), share(cost.beside),
-                    cell(cost.quantize_forward), cell(cost.quantize_backward));
+        fmt::format("{:<20}{}{}{}{}{}{}{}{}{}{}{}{}\n", name, cell(cost.forward),
+                    cell(cost.backward), cell(cost.weight), cell(cost.dispatch), cell(cost.combine),
+                    cell(cost.reduce), cell(cost.autograd), cell(cost.whole), share(cost.fuse),
+                    share(cost.beside), cell(cost.quantize_forward), cell(cost.quantize_backward));
   }
   if (costs.transfer) {
     out += fmt::format("transfer of {} bytes: latency {:.1f}", *costs.transfer->bytes,
@@ -116,10 +119,33 @@ void note_unmeasured(const Module& module, std::string_view what, const run::Run
                            failure.message));
 }
 
+// The members of the largest group that performs one of these actions; 1 if there is none.
+std::int32_t members_of(const Model& model, bool (*performs)(const CollectiveGroup&)) {
+  std::size_t members = 1;
+  for (const CollectiveGroup& group : model.groups) {
+    if (performs(group)) members = std::max(members, group.members.size());
+  }
+  return static_cast<std::int32_t>(members);
+}
+
+std::int32_t exchanging_members(const Model& model) {
+  return members_of(model, [](const CollectiveGroup& group) { return group.exchanges(); });
+}
+std::int32_t reducing_members(const Model& model) {
+  return members_of(
+      model, [](const CollectiveGroup& group) { return group.performs(Kind::ReduceGradient); });
+}
+
+// Two processes measure this together.
+struct MeasuredBetween {
+  TransferCost transfer;
+  std::map<std::string, ModuleCost> modules;  ///< dispatch, combine and reduce, where they are
+};
+
 // The medians over some rounds of all modules. Each time has an engine of its own, which gives its
 // memory back at its end.
 std::variant<std::map<std::string, ModuleCost>, Error, run::RunFailure> costs_of_modules(
-    const MeasureRequest& request, const Model& model, int ordinal) {
+    const MeasureRequest& request, const Model& model, int ordinal, bool exchanges) {
   std::map<std::string, std::vector<ModuleCost>> measured;
   for (int round = 0; round < kRounds; ++round) {
     for (const Module& module : model.modules.list) {
@@ -128,8 +154,7 @@ std::variant<std::map<std::string, ModuleCost>, Error, run::RunFailure> costs_of
       // A run leaves that room, too.
       if (request.transport.kind == TransportKind::Nccl) (*engine)->leave_room_for_exchanges();
       run::MeasureOptions options = options_for(request, **engine);
-      // Exchanges that nobody declares are not run.
-      if (declares_exchanges(model)) options.exchanges = run::Exchanges::Measured;
+      if (exchanges) options.exchanges = run::Exchanges::Measured;
       const auto cost = run::measure_module(**engine, module, options);
       if (!cost) return cost.error();
       measured[module.name].push_back(*cost);
@@ -147,15 +172,26 @@ std::variant<std::map<std::string, ModuleCost>, Error, run::RunFailure> costs_of
   return costs;
 }
 
-// `between` is the cost of a message between two processes; nullopt: messages are copies.
+// Without `between` messages are copies, and exchanges stay on their rank.
 int measure_model(const MeasureRequest& request, const ModelFile& file, int ordinal,
-                  const std::optional<TransferCost>& between) {
-  auto modules = costs_of_modules(request, file.model, ordinal);
+                  const std::optional<MeasuredBetween>& between) {
+  // Exchanges that nobody declares are not run.
+  const bool exchanges =
+      declares_exchanges(file.model) && !(between && exchanging_members(file.model) > 1);
+  auto modules = costs_of_modules(request, file.model, ordinal, exchanges);
   if (const auto* error = std::get_if<Error>(&modules)) return fail(*error);
   if (const auto* failure = std::get_if<run::RunFailure>(&modules)) return refuse_failure(*failure);
   MeasuredCosts costs;
   costs.modules = std::get<0>(std::move(modules));
-  costs.transfer = between;
+  if (between) {
+    costs.transfer = between->transfer;
+    for (const auto& [name, cost] : between->modules) {
+      ModuleCost& of = costs.modules[name];
+      if (cost.dispatch) of.dispatch = cost.dispatch;
+      if (cost.combine) of.combine = cost.combine;
+      of.reduce = cost.reduce;
+    }
+  }
   auto engine = engine_for(request.device, ordinal);
   if (!engine) return fail(engine.error());
   if (const auto bytes = message_bytes(file.model); bytes && !between) {
@@ -172,6 +208,47 @@ int measure_model(const MeasureRequest& request, const ModelFile& file, int ordi
   if (const auto failed = write_output(request.output, text)) return fail(*failed);
   if (request.output == "-") return kAccepted;
   return exit_code_after(write_stdout(table_of(costs, **engine)));
+}
+
+// Ends the command in both processes alike, or all of them if this one alone knows of the failure.
+int end_for(Launched& launched, const run::RunFailure& failure) {
+  if (failure.kind == run::RunFailure::Kind::Refused) {
+    return launched.reports() ? refuse_failure(failure) : kFindings;
+  }
+  launched.end_all_for(
+      {.kind = ErrorKind::Environment, .message = failure.message, .help = failure.help});
+}
+
+// Measures what the groups of a module exchange and reduce. An engine gives all of its memory back
+// at its end.
+Result<ModuleCost, run::RunFailure> cost_between(Launched& launched, const MeasureRequest& request,
+                                                 const Model& model, const Module& module,
+                                                 const run::BetweenFactory& messages, int ordinal) {
+  ModuleCost cost;
+  const auto engine = [&] {
+    auto made = engine_for(request.device, ordinal);
+    if (!made) launched.end_all_for(made.error());
+    return *std::move(made);
+  };
+  if (const std::int32_t members = exchanging_members(model); members > 1) {
+    const run::LayerShape shape = run::declared_shape(module);
+    const auto exchange = run::measure_exchanges_between(
+        *engine(), launched.processes(), messages,
+        {.count = shape.tokens,
+         .row_bytes = run::output_columns(shape) * run::bytes_of(shape.type),
+         .members = members});
+    if (!exchange) return exchange.error();
+    cost.dispatch = exchange->dispatch;
+    cost.combine = exchange->combine;
+  }
+  if (const std::int32_t members = reducing_members(model); members > 1) {
+    const auto of = engine();
+    const auto reduce = run::measure_reduction_between({*of, module, options_for(request, *of)},
+                                                       launched.processes(), messages, members);
+    if (!reduce) return reduce.error();
+    cost.reduce = *reduce;
+  }
+  return cost;
 }
 
 // Both processes measure messages between them; the modules are the first one's to measure.
@@ -195,21 +272,21 @@ int measure_in(Launched& launched, MeasureRequest& request, const ModelFile& fil
   auto cost = run::measure_transfer_between(**engine, launched.processes(), messages, bytes);
   if (!cost) return fail(cost.error());
   engine->reset();
+  MeasuredBetween between{.transfer = *cost, .modules = {}};
   if (request.transport.kind == TransportKind::Nccl) {
     auto beside = engine_for(request.device, ordinal);
     if (!beside) launched.end_all_for(beside.error());
     const auto failed = run::measure_beside_computation(
         {**beside, file.model.modules.list.front(), options_for(request, **beside)},
-        launched.processes(), messages, *cost);
-    if (failed && failed->kind == run::RunFailure::Kind::Refused) {
-      return launched.reports() ? refuse_failure(*failed) : kFindings;
-    }
-    if (failed) {
-      launched.end_all_for(
-          {.kind = ErrorKind::Environment, .message = failed->message, .help = failed->help});
-    }
+        launched.processes(), messages, between.transfer);
+    if (failed) return end_for(launched, *failed);
   }
-  return launched.reports() ? measure_model(request, file, ordinal, *cost) : kAccepted;
+  for (const Module& module : file.model.modules.list) {
+    const auto of = cost_between(launched, request, file.model, module, messages, ordinal);
+    if (!of) return end_for(launched, of.error());
+    between.modules[module.name] = *of;
+  }
+  return launched.reports() ? measure_model(request, file, ordinal, between) : kAccepted;
 }
 
 int measure_apart(MeasureRequest& request, const ModelFile& file) {

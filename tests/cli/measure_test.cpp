@@ -64,17 +64,42 @@ TEST(MeasureCommand, MeasuresExchangesThatAGroupPerforms) {
   EXPECT_TRUE(cost.contains("combine"));
 }
 
+TEST(RunPredicted, AReductionTakesWhatTheModelStatesOfItsLayers) {
+  const ScratchFolder folder;
+  const json model = model_with(
+      {{"modules",
+        {{"fc",
+          {{"cost", {{"forward", 100}, {"backward", 200}, {"weight", 300}, {"reduce", 50}}}}}}},
+       {"layers", json::array({"fc", "fc"})},
+       {"groups", {{{"name", "dp"}, {"members", {0, 1}}, {"actions", {"reduce"}}}}}});
+  const auto costs = folder.write("costs.json", model.dump());
+  const auto order = folder.write("step.order",
+                                  "capo 1\nranks 2\nmicrobatches 1\nplacement independent\n"
+                                  "rank 0: F1.0 B1.0 reduce1\nrank 1: F1.0 B1.0 reduce1\n");
+  const auto makespan = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"simulate", order, "--model", costs, "--format", "json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = run_capo(arguments);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return json::parse(outcome.out)["makespan"];
+  };
+  EXPECT_EQ(makespan({}), 2 * (100 + 200 + 300) + 2 * 50);
+  EXPECT_EQ(makespan({"--cost", "reduce=7"}), 2 * (100 + 200 + 300) + 7);
+}
+
 TEST(MeasureCommand, WithAFileTellsWhatItMeasured) {
   const ScratchFolder folder;
   const auto file = folder.write("model.json", kModel);
   const auto costs = (folder.path() / "costs.json").string();
   const Outcome outcome = run_capo({"measure", "--model", file, "--device", "host", "-o", costs});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_EQ(outcome.out.find("measured on host (this machine's processor), microseconds\n"
-                             "module                 forward  backward    weight  dispatch   "
-                             "combine  autograd     whole      fuse    beside   quant F   quant B\n"
-                             "fc    "),
-            0u)
+  EXPECT_EQ(
+      outcome.out.find("measured on host (this machine's processor), microseconds\n"
+                       "module                 forward  backward    weight  dispatch   "
+                       "combine    reduce  autograd     whole      fuse    beside   quant F   "
+                       "quant B\n"
+                       "fc    "),
+      0u)
       << outcome.out;
 
   const Outcome predicted = run_capo(

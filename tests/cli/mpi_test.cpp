@@ -108,6 +108,54 @@ TEST_F(Mpi, MessagesBetweenTwoProcessesAreMeasured) {
   EXPECT_TRUE(holds(run.out, " us simulated, ")) << run.out;
 }
 
+constexpr const char* kExperts = R"({"schema": 1, "topology": "independent",
+    "modules": {"experts": {"kind": "grouped-mlp", "dtype": "bf16", "splits": "device",
+      "flags": {"fuse_wgrad_accumulation": true, "grad_added_to_main_grad": true},
+      "shape": {"tokens": 8, "hidden": 16, "ffn": 16, "groups": 2}}}, "layers": "experts",
+    "groups": [{"name": "ep", "members": [0, 1],
+                "actions": ["dispatch-F", "combine-F", "dispatch-B", "combine-B"]},
+               {"name": "dp", "members": [0, 1], "actions": ["reduce"]}]})";
+
+TEST_F(Mpi, WhatGroupsExchangeAndReduceIsMeasuredBetweenTwoProcesses) {
+  folder_.write("m.json", std::string(kExperts));
+  const Outcome measured =
+      mpirun(2, {"measure", "--model", "m.json", "--transport", "mpi", "-o", "costs.json"});
+  ASSERT_EQ(measured.exit_code, 0) << measured.err;
+  const json cost = json::parse(folder_.read("costs.json"))["modules"]["experts"]["cost"];
+  for (const char* of : {"dispatch", "combine", "reduce", "forward"}) {
+    ASSERT_TRUE(cost.contains(of)) << of;
+    EXPECT_GT(cost[of].get<double>(), 0) << of;
+  }
+  const std::string actions =
+      "F1.0 dispatch-F1.0 combine-F1.0 combine-B1.0 dispatch-B1.0 B1.0 reduce1\n";
+  folder_.write("step.order", "capo 1\nranks 2\nmicrobatches 1\nplacement independent\nrank 0: " +
+                                  actions + "rank 1: " + actions);
+  const Outcome run = mpirun(2, {"run", "step.order", "--model", "costs.json", "--transport", "mpi",
+                                 "--predict", "--format", "json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const double computes = cost["forward"].get<double>() + cost["whole"].get<double>();
+  const double communicates = 2 * (cost["dispatch"].get<double>() + cost["combine"].get<double>()) +
+                              cost["reduce"].get<double>();
+  EXPECT_NEAR(json::parse(run.out)["simulated_makespan_us"].get<double>(), computes + communicates,
+              1e-3 * (computes + communicates))
+      << "nothing stands beside anything";
+}
+
+TEST_F(Mpi, WhatNoGroupOfSeveralPerformsIsNotMeasuredBetweenProcesses) {
+  json alone = json::parse(kExperts);
+  alone["groups"] = {{{"name", "ep"},
+                      {"members", {0}},
+                      {"actions", {"dispatch-F", "combine-F", "dispatch-B", "combine-B"}}},
+                     {{"name", "dp"}, {"members", {1}}, {"actions", {"reduce"}}}};
+  folder_.write("m.json", alone.dump());
+  const Outcome measured =
+      mpirun(2, {"measure", "--model", "m.json", "--transport", "mpi", "-o", "costs.json"});
+  ASSERT_EQ(measured.exit_code, 0) << measured.err;
+  const json cost = json::parse(folder_.read("costs.json"))["modules"]["experts"]["cost"];
+  EXPECT_TRUE(cost.contains("dispatch")) << "rows are permuted all the same";
+  EXPECT_FALSE(cost.contains("reduce"));
+}
+
 TEST_F(Mpi, MessagesAreMeasuredBetweenTwoProcessesAndNoOtherNumber) {
   folder_.write("m.json", std::string(kSmallModel));
   const Outcome three = mpirun(3, {"measure", "--model", "m.json", "--transport", "mpi"});
