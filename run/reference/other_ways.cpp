@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 namespace capo::run::reference {
@@ -144,18 +145,25 @@ struct PartError {
   double off = 0;
 };
 
-// Parts by how far they are off, the worst first.
-std::vector<PartError> parts_off(const Made& made, std::int64_t parts) {
+// Parts by how far they are off, the worst first; nullopt if a value is finite on one side alone,
+// since no rounding brings that within any bound.
+std::optional<std::vector<PartError>> parts_off(const Made& made, std::int64_t parts) {
   const std::size_t size = made.is.size() / static_cast<std::size_t>(parts);
   std::vector<PartError> all;
   for (std::int64_t at = 0; at < parts; ++at) {
     const std::size_t from = static_cast<std::size_t>(at) * size;
     const double off = off_by(made.should.subspan(from, size), made.is.subspan(from, size));
-    if (off > 0 && std::isfinite(off)) all.push_back({.part = at, .off = off});
+    if (!std::isfinite(off)) return std::nullopt;
+    if (off > 0) all.push_back({.part = at, .off = off});
   }
   std::stable_sort(all.begin(), all.end(),
                    [](const PartError& a, const PartError& b) { return a.off > b.off; });
   return all;
+}
+
+double sum_of_errors(std::span<const PartError> errors) {
+  return std::accumulate(errors.begin(), errors.end(), 0.0,
+                         [](double sum, const PartError& one) { return sum + one.off; });
 }
 
 double squares(std::span<const double> values) {
@@ -171,13 +179,17 @@ std::vector<Edge> other_ways(const LayerRun& run, const std::vector<Edge>& known
   const double allowed = made.bound * made.bound * squares(made.sizes);
   const std::int64_t rows = rows_of_one_result(run.form);
   const std::int64_t parts = parts_of(run.form);
-  const std::vector<PartError> errors = parts_off(made, parts);
-  double off = std::accumulate(errors.begin(), errors.end(), 0.0,
-                               [](double sum, const PartError& one) { return sum + one.off; });
+  const auto all = parts_off(made, parts);
+  if (!all) return {};
+  const std::span<const PartError> errors(*all);
+  const std::size_t tried = std::min(errors.size(), kMostParts);
+  double off = sum_of_errors(errors);
+  double stays = sum_of_errors(errors.subspan(tried));  // whatever comes of those that are tried
   const std::size_t size = made.is.size() / static_cast<std::size_t>(parts);
   std::int64_t left = kMostProducts;
   std::vector<Edge> found;
-  for (std::size_t i = 0; i < std::min(errors.size(), kMostParts) && off > allowed; ++i) {
+  for (std::size_t i = 0; i < tried && off > allowed; ++i) {
+    if (stays > allowed) return {};
     const auto [at, off_before] = errors[i];
     Settled start{.off = off_before};
     for (const Edge& edge : known) {
@@ -190,6 +202,7 @@ std::vector<Edge> other_ways(const LayerRun& run, const std::vector<Edge>& known
         settled(PartLayer(run, at), made.is.subspan(static_cast<std::size_t>(at) * size, size),
                 std::move(start), left);
     off -= off_before - end.off;
+    stays += end.off;
     for (std::size_t e = before; e < end.other_way.size(); ++e) {
       const Edge& edge = end.other_way[e];
       const std::int64_t of_part = rows * rows_of_token(run.form, edge.place);

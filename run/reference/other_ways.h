@@ -4,7 +4,8 @@
 // row that are on the edge of a rounding (layer_reference.h) are tried the other way, one after the
 // other, and whatever brings the row nearest to the engine's is kept. If the result is beyond its
 // bound even so, none is. A wrong value passes only where it is one that a right engine could have
-// made.
+// made. Rows are computed again only as long as that can bring the result within its bound, which
+// it cannot where a NaN stands for a number, or where more rows are wrong than are tried.
 //
 // Rows of results depend on nothing but their own row of operands, which is why each is a layer of
 // its own here; those of an attention on their sequence, which is such a layer then. Tested by

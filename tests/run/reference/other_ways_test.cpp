@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -131,6 +133,16 @@ TEST_F(OneGateOnTheEdge, IsNotFollowedHalfWay) {
   const Values should = made({}).first;
   Values is = made(gate).first;
   is[0] += 0.02 * should[2];
+  EXPECT_TRUE(ways(should, is, nullptr).empty());
+}
+
+// A NaN is beyond every bound, whatever becomes of the other row.
+TEST_F(OneGateOnTheEdge, IsNotLookedForBesideAValueThatNoRoundingMakes) {
+  const Values should = made({}).first;
+  Values is = made(gate).first;
+  is[0] = std::nan("");
+  EXPECT_TRUE(ways(should, is, nullptr).empty());
+  is[0] = std::numeric_limits<double>::infinity();
   EXPECT_TRUE(ways(should, is, nullptr).empty());
 }
 
