@@ -158,13 +158,6 @@ void pair_transfers(const Lowered& lowered, const StageMap& map, const TaskLooku
 
 namespace {
 
-bool same_collective(const Lowered& lowered, const Task& a, const Task& b) {
-  const Step& x = step_of(lowered, a);
-  const Step& y = step_of(lowered, b);
-  return x.kind == y.kind && x.chunk == y.chunk && x.microbatch == y.microbatch &&
-         x.layer == y.layer;
-}
-
 // Puts all starts before one point and all ends behind it.
 void join(std::span<const TaskId> tasks, TaskGraph& graph, EdgeList& edges) {
   const TaskId first = tasks.front();
@@ -184,9 +177,10 @@ bool meet(const Lowered& lowered, const std::vector<std::vector<TaskId>>& member
   for (const auto& member : members) {
     if (k < member.size() && first == kNoTask) first = member[k];
   }
+  const Collective together = collective_of(lowered, graph.tasks[first]);
   for (const auto& member : members) {
     const bool ends = k >= member.size();
-    if (!ends && same_collective(lowered, graph.tasks[member[k]], graph.tasks[first])) continue;
+    if (!ends && collective_of(lowered, graph.tasks[member[k]]) == together) continue;
     faults.push_back({.kind = TransferFault::Kind::CollectiveOrder,
                       .task = ends ? first : member[k],
                       .other = ends ? kNoTask : first,
@@ -196,13 +190,19 @@ bool meet(const Lowered& lowered, const std::vector<std::vector<TaskId>>& member
     }
     return false;
   }
-  std::vector<TaskId> together;
-  for (const auto& member : members) together.push_back(member[k]);
-  join(together, graph, edges);
+  std::vector<TaskId> meeting;
+  for (const auto& member : members) meeting.push_back(member[k]);
+  join(meeting, graph, edges);
   return true;
 }
 
 }  // namespace
+
+Collective collective_of(const Lowered& lowered, const Task& task) {
+  const Step& step = step_of(lowered, task);
+  return {
+      .kind = step.kind, .chunk = step.chunk, .microbatch = step.microbatch, .layer = step.layer};
+}
 
 std::uint32_t group_of(std::span<const CollectiveGroup> groups, RankId rank, Kind kind) {
   const auto found = std::find_if(groups.begin(), groups.end(), [&](const auto& group) {

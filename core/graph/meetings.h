@@ -24,6 +24,7 @@
 #include "core/model/environment.h"
 #include "core/model/model.h"
 
+#include <compare>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -59,6 +60,17 @@ void pair_transfers(const Lowered& lowered, const StageMap& map, const TaskLooku
 /// parent.
 [[nodiscard]] bool on_lazy_channel(Communicators layout, const std::vector<Step>& steps,
                                    std::uint32_t at);
+
+/// Members of a group perform the same one together: of two ranks, those that are equal.
+struct Collective {
+  Kind kind = Kind::Idle;
+  ChunkId chunk;
+  MicrobatchId microbatch = kNoMicrobatch;
+  std::uint16_t layer = 0;
+
+  friend auto operator<=>(const Collective&, const Collective&) = default;
+};
+[[nodiscard]] Collective collective_of(const Lowered& lowered, const Task& task);
 
 /// The group in which a rank performs an action; groups.size() if none.
 [[nodiscard]] std::uint32_t group_of(std::span<const CollectiveGroup> groups, RankId rank,

@@ -1,7 +1,5 @@
 #include "run/processes/walk_all.h"
 
-#include "core/graph/meetings.h"
-
 #include <boost/range/iterator_range.hpp>
 
 #include <algorithm>
@@ -27,6 +25,10 @@ Walk::Walk(const Walkable& of, std::int32_t rank, MessageLibrary& library, const
   }
   for (Vertex vertex = 0; vertex < graph_.task_of.size(); ++vertex) {
     if (own(vertex) && waits_for_[vertex] == 0) ready_.push_back(vertex);
+  }
+  for (TaskId id = 0; id < graph_.tasks.size(); ++id) {
+    if (group_of_task(id) == nullptr) continue;
+    tags_.try_emplace(collective_of(lowered_, graph_.tasks[id]), static_cast<int>(tags_.size()));
   }
 }
 
@@ -80,7 +82,7 @@ void Walk::begin_transfer(TaskId id) {
 
 void Walk::begin_collective(TaskId id, const CollectiveGroup& group, int communicator) {
   const int through = issued_.first + kCommunicatorsBetween + communicator;
-  const int tag = tag_of(id);
+  const int tag = tags_.at(collective_of(lowered_, graph_.tasks[id]));
   const auto begin_one = [&](auto call) {
     Begun& begun = begun_.emplace_back(Begun{.task = id, .carries = id});
     begun.request = call(Piece{&begun.carries, sizeof begun.carries});
@@ -101,21 +103,6 @@ const CollectiveGroup* Walk::group_of_task(TaskId id) const {
   const Task& task = graph_.tasks[id];
   const std::uint32_t group = group_of(groups_, task.rank, task.kind);
   return group < groups_.size() && groups_[group].members.size() > 1 ? &groups_[group] : nullptr;
-}
-
-// Members that are at the same point with different collectives have different tags there, as the
-// model has them wait for ever. A tag is the first task of the whole graph that is the same.
-int Walk::tag_of(TaskId id) const {
-  const Step& step = step_of(lowered_, graph_.tasks[id]);
-  TaskId first = 0;
-  for (; first < id; ++first) {
-    const Step& other = step_of(lowered_, graph_.tasks[first]);
-    if (other.kind == step.kind && other.chunk == step.chunk &&
-        other.microbatch == step.microbatch && other.layer == step.layer) {
-      break;
-    }
-  }
-  return static_cast<int>(first);
 }
 
 // A task that waits for ever lacks a tensor that nobody makes in time, so it does not begin. One

@@ -23,13 +23,14 @@
 // number of its send's task and nothing else, which shows how messages pair. A collective of
 // several ranks is a message from each member to each other one, on a communicator of the group and
 // with the collective's tag, so that it is over where all members have begun the same. Libraries
-// without tags are not asked to walk collectives. Tested by tests/testing/truth/across_test.sh and
-// tests/cli/mpi_reductions_test.cpp.
+// without tags are not asked to walk collectives. Tested by tests/testing/truth/across_test.sh,
+// tests/run/processes/walk_test.cpp and tests/cli/mpi_reductions_test.cpp.
 
 #pragma once
 
 #include "core/graph/execution.h"
 #include "core/graph/lowered.h"
+#include "core/graph/meetings.h"
 #include "core/graph/stage_map.h"
 #include "core/graph/task_graph.h"
 #include "core/model/environment.h"
@@ -105,7 +106,6 @@ class Walk {
   void begin_transfer(TaskId id);
   void begin_collective(TaskId id, const CollectiveGroup& group, int communicator);
   [[nodiscard]] const CollectiveGroup* group_of_task(TaskId id) const;
-  [[nodiscard]] int tag_of(TaskId id) const;
   [[nodiscard]] bool can_begin(Vertex vertex);
   [[nodiscard]] bool arrived(Vertex start);
   [[nodiscard]] bool over(Vertex vertex);
@@ -122,7 +122,10 @@ class Walk {
   std::vector<Vertex> ready_;             // all that they wait for on this rank is over
   std::deque<Begun> begun_;               // messages lie here until they are over
   std::set<Vertex> tried_;                // starts of collectives that should never be over
-  std::size_t count_ = 0;                 // vertices of this rank
+  // Members that are at the same point with different collectives have different tags there, as the
+  // model has them wait for ever. They are numbered over the whole graph, alike on every rank.
+  std::map<Collective, int> tags_;
+  std::size_t count_ = 0;  // vertices of this rank
   std::vector<Vertex> ran_;
   std::vector<Came> came_;
 };
