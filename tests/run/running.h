@@ -12,6 +12,7 @@
 #include "core/frameworks/te/contract.h"
 #include "core/input/load.h"
 #include "core/rules/verify.h"
+#include "core/text/model_reader.h"
 #include "run/run.h"
 #include "run/setup/complete_model.h"
 #include "tests/run/test_engine.h"
@@ -97,6 +98,16 @@ inline CheckOptions every_layer(Module module, PlanKind plan = PlanKind::Safe) {
   options.modules = {.list = {std::move(module)}, .layers = {{{0}}}};
   options.plan.kind = plan;
   return options;
+}
+
+/// The groups of a model file in which these ranks reduce together: "[0, 1]".
+inline std::vector<CollectiveGroup> groups_of_file(const std::string& members) {
+  auto model =
+      read_model(R"({"schema": 1, "groups": [{"name": "dp", "actions": ["reduce"], "members": )" +
+                     members + "}]}",
+                 Limits{});
+  if (!model) throw std::invalid_argument(model.error().finding.message);
+  return std::move(model->groups);
 }
 
 /// With every undeclared size, and each module of its own use.

@@ -159,6 +159,19 @@ TEST(ReductionsApart, MayHaveSomeOfTheRanks) {
       kChecked, true);
 }
 
+TEST(ReductionsApart, AddRankByRankHoweverMembersAreDeclared) {
+  const auto declared = [](const std::string& members) {
+    return [members] {
+      CheckOptions options = every_layer(small(ModuleKind::Linear));
+      options.groups = groups_of_file(members);
+      return verified(typed(of_ranks(4, "F1.0 F1.1 B1.0 B1.1 reduce1")), options);
+    };
+  };
+  expect_as_in_one(declared("[3, 1, 0, 2]"), kChecked, true);
+  EXPECT_EQ(left_in_one(declared("[3, 1, 0, 2]"), kChecked, 4).gradients,
+            left_in_one(declared("[0, 1, 2, 3]"), kChecked, 4).gradients);
+}
+
 // Transfers of a pipeline and reductions of its replicas go between the same processes.
 TEST(ReductionsApart, StandBesideTheTransfersOfReplicas) {
   constexpr const char* kPipeline =

@@ -112,6 +112,21 @@ TEST(Reductions, AddRankByRankAndLeaveTheSumOnAll) {
   }
 }
 
+// A model file may name the members in any order.
+TEST(Reductions, AddRankByRankHoweverMembersAreDeclared) {
+  const auto left = [](const std::string& members) {
+    CheckOptions declared = every_layer(small(ModuleKind::Linear));
+    declared.groups = groups_of_file(members);
+    return left_by(verified(typed(on_ranks(3, 2, "F1.0 F1.1 B1.0 B1.1 reduce1")), declared));
+  };
+  const Left ascending = left("[0, 1, 2]");
+  const Left otherwise = left("[2, 0, 1]");
+  EXPECT_TRUE(otherwise.report.bit_equal);
+  EXPECT_TRUE(otherwise.report.within_bounds) << otherwise.report.worst_relative_error;
+  EXPECT_EQ(otherwise.gradients, ascending.gradients);
+  EXPECT_EQ(otherwise.report.program.reductions, ascending.report.program.reductions);
+}
+
 // Norms and biases are not fused, so that .grad is reduced beside main_grad.
 TEST(Reductions, AreRightForEveryKindWholeAndDelayed) {
   for (const ModuleKind kind : kRunKinds) {
