@@ -50,8 +50,7 @@ struct DrawRequest : DrawnRequest {
 // The format that a flag names, else that of the file's ending.
 DrawFormat format_of(const DrawRequest& request) {
   if (request.format) return *request.format;
-  const std::size_t dot = request.output.rfind('.');
-  const std::string ending = dot == std::string::npos ? "" : request.output.substr(dot + 1);
+  const std::string ending = ending_of(request.output);
   const std::vector<std::string> known = texts_of(draw_formats());
   if (std::find(known.begin(), known.end(), ending) == known.end()) {
     throw CLI::ValidationError(

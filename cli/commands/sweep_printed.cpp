@@ -171,7 +171,7 @@ std::string to_svg(const std::vector<SweepOutcome>& outcomes, const SweepRequest
 
 SweepFormat format_of(const SweepRequest& request) {
   if (request.format) return *request.format;
-  return request.output.ends_with(".svg") ? SweepFormat::Svg : SweepFormat::Text;
+  return ending_of(request.output) == "svg" ? SweepFormat::Svg : SweepFormat::Text;
 }
 
 }  // namespace

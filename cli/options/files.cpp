@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -237,6 +238,15 @@ std::optional<Error> write_stdout(std::string_view text) {
 
 std::optional<Error> write_output(const std::string& path, std::string_view text) {
   return path == "-" ? write_stdout(text) : write_file(path, text);
+}
+
+std::string ending_of(std::string_view path) {
+  const std::size_t dot = path.rfind('.');
+  std::string ending(dot == std::string_view::npos ? "" : path.substr(dot + 1));
+  std::transform(ending.begin(), ending.end(), ending.begin(), [](char letter) {
+    return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
+  });
+  return ending;
 }
 
 void print_stderr(std::string_view text) {

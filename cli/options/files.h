@@ -28,6 +28,9 @@ namespace capo::cli {
 /// Writes to a file or, if the path is `-`, to standard output, as --output says.
 [[nodiscard]] std::optional<Error> write_output(const std::string& path, std::string_view text);
 
+/// The ending of a file's name in small letters and without its dot, "svg"; empty if it has none.
+[[nodiscard]] std::string ending_of(std::string_view path);
+
 /// Writes to standard error; if that takes nothing, nothing happens.
 void print_stderr(std::string_view text);
 /// Writes an error and its help to standard error.

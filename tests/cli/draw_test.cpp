@@ -103,6 +103,13 @@ TEST_F(Draw, LayersThatAreTakenApartStayOneAction) {
   EXPECT_GE(count(text, "<g class=\"collective dispatch\""), 2U);
 }
 
+TEST_F(Draw, AnEndingMayBeInCapitals) {
+  EXPECT_EQ(draw("--order 1,-1 -o A.SVG").exit_code, 0);
+  EXPECT_TRUE(is_xml("A.SVG"));
+  EXPECT_EQ(draw("--order 1,-1 -o a.Txt --color never").exit_code, 0);
+  EXPECT_TRUE(holds(text_of("a.Txt"), "accepted\n"));
+}
+
 TEST_F(Draw, TheExitCodeIsTheVerdicts) {
   EXPECT_EQ(draw("--order 1,-1 -o a.svg").exit_code, 0);
   EXPECT_TRUE(holds(text_of("a.svg"), ">accepted</text>"));

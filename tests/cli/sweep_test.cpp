@@ -100,6 +100,13 @@ TEST(SweepOptimise, DrawsWhatLessMemoryCosts) {
   EXPECT_TRUE(folder.read("curve.svg").starts_with("schedule ")) << "as --format says";
 }
 
+TEST(SweepOptimise, TakesAnEndingInCapitalsForAPicture) {
+  const ScratchFolder folder;
+  const std::string file = (folder.path() / "CURVE.SVG").string();
+  EXPECT_EQ(run_sweep(kGrid + "2 -o " + file).exit_code, 0);
+  EXPECT_TRUE(folder.read("CURVE.SVG").starts_with("<svg "));
+}
+
 TEST(SweepOptimise, RefusesAPointWithTheReason) {
   const json runs = runs_of(
       "--optimise --placement loop,v,bidirectional --ranks 2 --microbatches 3 --chunks 3 "
