@@ -341,6 +341,27 @@ TEST_F(OverNccl, MessagesBetweenTwoDevicesAreMeasured) {
   EXPECT_TRUE(holds(run_two.out, " us simulated, ")) << run_two.out;
 }
 
+TEST_F(OverNccl, WhatGroupsExchangeAndReduceIsMeasured) {
+  folder_.write("m.json", R"({"topology": "independent", "layers": "experts",
+      "modules": {"experts": {"kind": "grouped-mlp", "dtype": "bf16", "splits": "device",
+        "flags": {"fuse_wgrad_accumulation": true},
+        "shape": {"tokens": 8, "hidden": 16, "ffn": 16, "groups": 2}}},
+      "groups": [{"name": "ep", "members": [0, 1],
+                  "actions": ["dispatch-F", "combine-F", "dispatch-B", "combine-B"]},
+                 {"name": "dp", "members": [0, 1], "actions": ["reduce"]}]})");
+  const Outcome measured = run_capo(
+      {"measure", "--model", "m.json", "--transport", "nccl", "-o", "costs.json"},
+      {.directory = folder_.path(),
+       .environment = {"CAPO_SOFT_CUDA_DEVICES=2", "CAPO_NCCL_LIBRARY=" CAPO_FAKE_NCCL_LIBRARY},
+       .program = CAPO_ON_SOFT_CUDA});
+  ASSERT_EQ(measured.exit_code, 0) << measured.err;
+  const json cost = json::parse(folder_.read("costs.json"))["modules"]["experts"]["cost"];
+  for (const char* of : {"dispatch", "combine", "reduce"}) {
+    ASSERT_TRUE(cost.contains(of)) << of;
+    EXPECT_GT(cost[of].get<double>(), 0) << of;
+  }
+}
+
 TEST_F(OverNccl, TheTimelineHoldsAllRanks) {
   publish("1f1b", 2);
   const Outcome two = run(2, {"--transport", "nccl", "--float64", "none", "-o", "t.json"});
