@@ -1,4 +1,4 @@
-"""The peers of grouped products that peers.py races: cuBLAS in a loop and grouped, and Triton.
+"""The peers of grouped products that peers.py races, but for Triton's: cuBLAS in a loop and grouped, and CUTLASS.
 
 Each is called as peer(kind, sizes, counts, x, y, w, result), where `sizes` are the host's and
 `counts` the device's. DGRAD and FORWARD write `result`, WGRAD adds to it.
@@ -6,6 +6,7 @@ Each is called as peer(kind, sizes, counts, x, y, w, result), where `sizes` are 
 
 import ctypes
 import glob
+import math
 import os
 
 import nvidia
@@ -128,3 +129,65 @@ class CublasGrouped:
             pointer(c), 0 if kind == WGRAD else 14, c_step, count, ones, 68)
         assert code == 0, f"cublasGemmGroupedBatchedEx returns {code}"
 
+
+class Cutlass:
+    """CUTLASS's grouped products (cutlass_grouped.cu): the first call of a layer finds the fastest of their choices."""
+
+    REPEATS = 4
+
+    def __init__(self, path):
+        self.library = ctypes.CDLL(os.path.abspath(path))
+        pointer, number, size = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64
+        self.library.cutlass_workspace.argtypes = [size, number]
+        self.library.cutlass_workspace.restype = size
+        self.library.cutlass_multiply.argtypes = ([number, number, size, pointer, size, size] + [pointer] * 4 +
+                                                 [number, pointer, pointer])
+        self.processors = torch.cuda.get_device_properties(0).multi_processor_count
+        self.workspaces = {}  # by the number of groups; calls of one stream follow each other
+        self.chosen = {}
+
+    def workspace(self, groups):
+        if groups not in self.workspaces:
+            bytes_of = self.library.cutlass_workspace(groups, self.processors)
+            self.workspaces[groups] = torch.empty(bytes_of, dtype=torch.uint8, device=DEVICE)
+        return self.workspaces[groups]
+
+    def launch(self, choice, kind, counts, x, y, w, result):
+        code = self.library.cutlass_multiply(
+            kind, choice, counts.numel(), counts.data_ptr(), x.shape[1], y.shape[1], x.data_ptr(), y.data_ptr(),
+            w.data_ptr(), result.data_ptr(), self.processors, self.workspace(counts.numel()).data_ptr(),
+            torch.cuda.current_stream().cuda_stream)
+        if code != 0:
+            raise RuntimeError(f"choice {choice} of CUTLASS's returns {code}")
+
+    def seconds(self, choice, *arguments):
+        """The time of a call, as the least of three replays of a graph of several; infinite if it is refused."""
+        try:
+            self.launch(choice, *arguments)  # loads the kernel, which a capture must not do
+        except RuntimeError as refused:
+            print(refused, flush=True)
+            return math.inf
+        stream, graph = torch.cuda.current_stream(), torch.cuda.CUDAGraph()
+        stream.synchronize()
+        with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
+            for _ in range(self.REPEATS):
+                self.launch(choice, *arguments)
+        times = []
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        for _ in range(4):
+            begin.record()
+            graph.replay()
+            end.record()
+            end.synchronize()
+            times.append(begin.elapsed_time(end) * 1e-3 / self.REPEATS)
+        return min(times[1:])
+
+    def __call__(self, kind, sizes, counts, x, y, w, result):
+        arguments = (kind, counts, x, y, w, result)
+        key = (kind, counts.numel(), x.shape, y.shape)
+        if key not in self.chosen:
+            choices = range(self.library.cutlass_choices())
+            self.chosen[key] = min(choices, key=lambda choice: self.seconds(choice, *arguments))
+            print(f"cutlass takes choice {self.chosen[key]} of {len(choices)} for pass {kind} of"
+                  f" {counts.numel()} groups, {x.shape[0]} rows, {x.shape[1]} in, {y.shape[1]} out", flush=True)
+        self.launch(self.chosen[key], *arguments)  # raises where every choice is refused

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """Races grouped products against their peers on this device, as graph replays in shuffled rounds.
 
-    python3 bench/gpu/peers.py libgrouped.so [ROWS[,ROWS] [ROUNDS [LAYERS [PASSES]]]]
-    python3 bench/gpu/peers.py libgrouped.so 4096,16384,65536 9 0,3,5,7 0,2
+    python3 bench/gpu/peers.py libgrouped.so [ROWS[,ROWS] [ROUNDS [LAYERS [PASSES [LIBCUTLASS]]]]]
+    python3 bench/gpu/peers.py libgrouped.so 4096,16384,65536 9 0,3,5,7 0,2 libcutlass.so
 
-grouped_call.cu says how the library is built. Layers are indices of LAYERS; passes are 0 forward,
-1 dgrad, 2 wgrad added to fp32. Peers with sizes known on the host: a loop of cublasGemmEx over the
-groups on one stream and on four, and cublasGemmGroupedBatchedEx ("cublas"). Peers with sizes on the
-device: torch._grouped_mm (wgrad: and add_) and Triton (triton_products.py). Every product is first
-compared with float64 on rows, or columns, of each group; a peer that is wrong or refuses is named,
-and not raced. DeepGEMM and CUTLASS are raced nowhere: neither is installed where this was run.
+grouped_call.cu and cutlass_grouped.cu say how the libraries are built. Layers are indices of LAYERS;
+passes are 0 forward, 1 dgrad, 2 wgrad added to fp32. Peers with sizes known on the host: a loop of
+cublasGemmEx over the groups on one stream and on four, and cublasGemmGroupedBatchedEx ("cublas").
+Peers with sizes on the device: torch._grouped_mm (wgrad: and add_), Triton (triton_products.py), and
+CUTLASS where its library is given. Every product is first compared with float64 on rows, or columns,
+of each group; a peer that is wrong or refuses is named, and not raced. DeepGEMM is raced nowhere.
 
 Figures are TFLOP/s over rows in use. "floor" is the larger of operations at the rate of a dense
 8192^3 product of the same rounds and bytes at the rate of a copy, or of fp32 +=, measured at the
@@ -24,7 +24,7 @@ import sys
 
 import torch
 
-from peer_products import DEVICE, DGRAD, FORWARD, WGRAD, Cublas, CublasGrouped
+from peer_products import DEVICE, DGRAD, FORWARD, WGRAD, Cublas, CublasGrouped, Cutlass
 from triton_products import Triton
 
 HALF = torch.bfloat16
@@ -35,7 +35,7 @@ LAYERS = [  # name, groups, out, in
     ("Qwen3 fc1", 16, 1536, 2048), ("Qwen3 fc2", 16, 2048, 768),
 ]
 PASSES = ["fwd", "dgrad", "wgrad"]
-ON_DEVICE = ["torch", "triton"]  # peers that read sizes there
+ON_DEVICE = ["torch", "triton", "cutlass"]  # peers that read sizes there
 
 
 def balanced(rows, groups):
@@ -99,10 +99,14 @@ def error_of(kind, run, x, y, w, result, sizes):
 
 
 class Race:
-    def __init__(self, ours, rounds):
+    def __init__(self, ours, cutlass, rounds):
         self.ours, self.rounds, self.main = ours, rounds, torch.cuda.Stream()
         self.peers = {"loop1": Cublas(self.main, 1), "loop4": Cublas(self.main, 4),
                       "cublas": CublasGrouped(self.main), "triton": Triton()}
+        if cutlass is None:
+            print("not raced: cutlass (its library is not given)")
+        else:
+            self.peers["cutlass"] = cutlass
         self.a, self.b = (torch.randn(8192, 8192, device=DEVICE).to(HALF) for _ in range(2))
         self.c = torch.empty_like(self.a)
         self.copy_rate, self.add_rate = self.rates()
@@ -229,7 +233,7 @@ def main():
         sys.exit(__doc__)
     given = dict(enumerate(sys.argv))
     rounds, layers = int(given.get(3, 9)), numbers(given.get(4, "0,1,2,3,4,5,6,7"))
-    race = Race(Ours(sys.argv[1]), rounds)
+    race = Race(Ours(sys.argv[1]), Cutlass(given[6]) if 6 in given else None, rounds)
     print(f"{torch.cuda.get_device_name()}: copy {race.copy_rate / 1e12:.2f} TB/s, += {race.add_rate / 1e12:.2f} TB/s")
     for rows in numbers(given.get(2, "4096,16384")):
         for kind in numbers(given.get(5, "0,1,2")):
