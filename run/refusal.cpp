@@ -1,6 +1,5 @@
 #include "run/refusal.h"
 
-#include "core/graph/meetings.h"
 #include "core/text/action_token.h"
 #include "run/reference/sampled_reference.h"
 #include "run/setup/reductions.h"
@@ -88,10 +87,11 @@ std::optional<std::string> refusal_of_spoilt_choices(const PlannedStep& step,
 
 // The ranks over which a rank performs an action: itself, if no group does.
 std::set<std::int32_t> performed_over(const PlannedStep& step, std::int32_t rank, Kind kind) {
-  const std::vector<CollectiveGroup>& groups = step.options().groups;
-  const std::uint32_t group = group_of(groups, RankId(rank), kind);
-  if (group == groups.size()) return {rank};
-  return {groups[group].members.begin(), groups[group].members.end()};
+  for (const CollectiveGroup& group : step.options().groups) {
+    const std::set<std::int32_t> members(group.members.begin(), group.members.end());
+    if (group.performs(kind) && members.contains(rank)) return members;
+  }
+  return {rank};
 }
 
 // Rows lie on the ranks to which a dispatch took them, and only those can bring them back.

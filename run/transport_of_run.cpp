@@ -46,11 +46,13 @@ MessageWords words_for(const PlannedStep& step, const StepLayers& layers, const 
   }
   for (const auto& blocks : sent_rows) {
     for (const SentBlock& block : blocks) {
-      const Cells::Cell of = cells.at(program.exchanges[block.exchange].cell);
-      words[block.message] = fmt::format(
-          "which takes tokens of {} {} their experts",
-          name_of(of.rank, {.chunk = of.chunk, .microbatch = of.microbatch, .kind = Kind::Forward}),
-          block.back ? "back from" : "to");
+      const Exchange& exchange = program.exchanges[block.exchange];
+      const Cells::Cell of = cells.at(exchange.cell);
+      const Work work{.chunk = of.chunk,
+                      .microbatch = of.microbatch,
+                      .kind = exchange.way == Way::Forward ? Kind::Forward : Kind::Backward};
+      words[block.message] = fmt::format("which takes tokens of {} {} their experts",
+                                         name_of(of.rank, work), block.back ? "back from" : "to");
     }
   }
   return [words = std::move(words)](const Message& message) { return words.at(message); };

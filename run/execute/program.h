@@ -18,10 +18,10 @@
 // experts and gets them back. The experts themselves are not in it; see docs/run.md. Where several
 // ranks of a group exchange together, their permuted rows cross:
 //
-//   rank 0: permute of e0 --\           /--           a cross is at the point where the members
-//   meet: rank 1: permute of e1 ---> cross --> --           each has begun, and none is over. A
-//   dispatch rank 0: combine of e0 --\           /-- return    permutes before it, a combine
-//   permutes back rank 1: combine of e1 ---> cross --> -- return    behind it
+//   rank 0: permute e0 -\         /-          a dispatch, which permutes before rows cross, and a
+//   rank 1: permute e1 --> cross ->-          combine, which permutes back behind that; they cross
+//   rank 0:             -\         /- return   where the members meet: each has begun, and none is
+//   rank 1:             --> cross ->- return   over
 //
 // A whole backward and a weight gradient of one chunk add to one gradient. If they run on different
 // streams they are ordered as the rank lists them. Edges may be forced in addition, which makes one

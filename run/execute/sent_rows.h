@@ -1,9 +1,9 @@
 // The rows that exchanges of several ranks send each other: tokens to the ranks of their experts
 // and back.
 //
-//   e0 of rank 0, 7 rows  [0 1 | 2 3 | 4 5 6]      block b of member i goes to member (b - i) mod
-//   3: e1 of rank 1, 7 rows  [0 1 | 2 3 | 4 5 6]      rank 0 keeps 0 1 of e0, and gets 2 3 of e1
-//   and e2 of rank 2, 7 rows  [0 1 | 2 3 | 4 5 6]      4 5 6 of e2, as many rows as it sent
+//   rank 0: e0  0 1 | 2 3 | 4 5 6      seven rows each, in three blocks; block b of member i goes
+//   rank 1: e1  0 1 | 2 3 | 4 5 6      to member b - i modulo 3: rank 0 keeps 0 1 of e0, and gets
+//   rank 2: e2  0 1 | 2 3 | 4 5 6      2 3 of e1 and 4 5 6 of e2, as many rows as it sends
 //
 // A dispatch cuts the permuted rows of each member into as many blocks as there are members, of
 // nearly equal numbers of rows, and each lands in a place of the member that it goes to. The
