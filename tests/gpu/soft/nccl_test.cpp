@@ -322,6 +322,29 @@ TEST_F(OverNccl, GradientsAreReducedAsInOneProcess) {
   EXPECT_EQ(without_times_of_devices(two.out), without_times_of_devices(one.out));
 }
 
+TEST_F(OverNccl, RowsGoToExpertsAsInOneProcess) {
+  folder_.write("m.json", R"({"groups": [{"name": "ep", "members": [0],
+      "actions": ["dispatch-F", "combine-F", "dispatch-B", "combine-B"]}]})");
+  folder_.write("step.order",
+                "capo 1\nranks 1\nmicrobatches 2\nplacement loop\n"
+                "rank 0: F1.0 dispatch-F1.0 combine-F1.0 F1.1 dispatch-F1.1 combine-F1.1 F2.0 F2.1 "
+                "B2.0 B2.1 combine-B1.0 dispatch-B1.0 B1.0 combine-B1.1 dispatch-B1.1 B1.1\n");
+  std::vector<std::string> asked{"--replicas", "4", "--model", "m.json", "--format", "json"};
+  const Outcome one = run(1, asked);
+  ASSERT_EQ(one.exit_code, 0) << one.err;
+  const json alone = without_times_of_devices(one.out);
+  EXPECT_EQ(alone["exchanges"], json::parse(R"([{"ranks": [0, 1, 2, 3]}])"));
+  EXPECT_EQ(alone["bit_equal"], true);
+  asked.insert(asked.end(), {"--transport", "nccl"});
+  const Outcome four = run(4, asked);
+  ASSERT_EQ(four.exit_code, 0) << four.err;
+  EXPECT_EQ(without_times_of_devices(four.out), alone);
+  asked.insert(asked.end(), {"--ranks-per-device", "2"});
+  const Outcome two = run(2, asked);
+  ASSERT_EQ(two.exit_code, 0) << two.err;
+  EXPECT_EQ(without_times_of_devices(two.out), alone);
+}
+
 TEST_F(OverNccl, MessagesBetweenTwoDevicesAreMeasured) {
   folder_.write("m.json", R"({"modules": {"default": {"kind": "linear", "dtype": "bf16",
       "shape": {"tokens": 4, "hidden": 4, "ffn": 4}}}})");
