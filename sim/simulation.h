@@ -91,7 +91,7 @@ class Simulation {
   /// Whether the orders are those of a replay, which are not those that are captured.
   [[nodiscard]] bool replayed() const;
 
-  /// Whether a cost tells what quantization takes of tasks.
+  /// Whether a cost tells what quantization takes of some task.
   [[nodiscard]] bool tells_quantization() const { return !quantizing_.empty(); }
   /// The time that quantization takes of a task, and of all tasks of a rank; 0 if no cost tells it.
   [[nodiscard]] double quantizing(TaskId task) const {

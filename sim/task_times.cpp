@@ -111,7 +111,8 @@ std::vector<double> quantizing_times(const Subject& subject, const Costs& costs,
     const double ran = times.end_of(graph, id) - times.start_of(graph, id);
     all[id] = quantizing * ran / by_themselves;
   }
-  return all;
+  const bool none = std::all_of(all.begin(), all.end(), [](double takes) { return takes == 0; });
+  return none ? std::vector<double>() : all;
 }
 
 double span_of(const std::vector<RankTimes>& ranks) {

@@ -78,7 +78,7 @@ struct RankTimes {
 };
 
 /// The time that quantization takes of each task as it ran: where tasks share a device, or are
-/// members of a composite, it grows or shrinks as they do. Empty if no cost tells it.
+/// members of a composite, it grows or shrinks as they do. Empty if no cost tells it of any.
 [[nodiscard]] std::vector<double> quantizing_times(const Subject& subject, const Costs& costs,
                                                    const TaskTimes& times);
 

@@ -42,7 +42,7 @@ TEST(SimulationReport, JsonHasWhatTheTextHas) {
   EXPECT_EQ(json["critical_path"].back()["end"], json["makespan"]);
 }
 
-TEST(SimulationReport, TellsWhatQuantizationTakesOfEachRank) {
+Costs with_quantization() {
   Costs costs;
   costs.modules = {.list = {{.name = "mlp",
                              .cost = {.forward = 4,
@@ -51,6 +51,11 @@ TEST(SimulationReport, TellsWhatQuantizationTakesOfEachRank) {
                                       .quantize_forward = 1,
                                       .quantize_backward = 2}}},
                    .layers = {{{0}}}};
+  return costs;
+}
+
+TEST(SimulationReport, TellsWhatQuantizationTakesOfEachRank) {
+  const Costs costs = with_quantization();
   const auto s = simulate_named({.name = "1f1b", .ranks = 2, .microbatches = 2}, {.costs = costs});
   EXPECT_NE(text_report(**s).find("rank  busy  quantizing  bubble"), std::string::npos)
       << text_report(**s);
@@ -60,6 +65,22 @@ TEST(SimulationReport, TellsWhatQuantizationTakesOfEachRank) {
   EXPECT_EQ(text_report(**without).find("quantizing"), std::string::npos);
   EXPECT_TRUE(
       nlohmann::json::parse(json_report(**without, {}))["ranks"][0]["quantizing"].is_null());
+}
+
+// `--cost f=10,b=12` says both times anew, and leaves open what part of them quantization takes.
+TEST(SimulationReport, TellsNothingOfQuantizationWhereItsPartsAreOpen) {
+  Costs costs = with_quantization();
+  const auto told = [&] {
+    const auto s =
+        simulate_named({.name = "1f1b", .ranks = 2, .microbatches = 2}, {.costs = costs});
+    const auto json = nlohmann::json::parse(json_report(**s, {}))["ranks"][0]["quantizing"];
+    EXPECT_EQ(text_report(**s).find("quantizing") == std::string::npos, json.is_null());
+    return !json.is_null();
+  };
+  costs.set({.key = CostSetting::Key::Forward, .value = 10});
+  EXPECT_TRUE(told()) << "of backwards";
+  costs.set({.key = CostSetting::Key::Backward, .value = 12});
+  EXPECT_FALSE(told());
 }
 
 TEST(SimulationReport, ListsAreCutAndSayHowLongTheyWere) {
