@@ -32,6 +32,17 @@ inline void expect_right(const RunReport& report) {
   }
 }
 
+/// The flag of a module under delay_fuse_attr is set at B, ahead of what W writes: a reader in
+/// between takes its word for it.
+inline void expect_flag_ahead_of_its_gradient(const Module& module) {
+  const auto broken = [&](const std::string& actions) {
+    return rules_broken(typed("capo 1\nmicrobatches 1\nrank 0: " + actions + "\n"),
+                        every_layer(module, PlanKind::Te));
+  };
+  EXPECT_EQ(broken("F1.0 B1.0 reduce1 W1.0"), Rules{"G13"});
+  EXPECT_EQ(broken("F1.0 B1.0 W1.0 reduce1"), Rules{});
+}
+
 /// Whether the weight is that of a product, and not of a norm.
 inline bool is_weight(const TensorReport& tensor) {
   return tensor.name.ends_with("weight") && !tensor.name.ends_with("norm weight");

@@ -146,17 +146,10 @@ TEST(CodedContract, UnderTransformerEnginesTheFusedMlpLosesWhatItsHelperAssigns)
   EXPECT_TRUE(is_lost(GradientMode::Delay));
 }
 
-// The flag of the fused MLP is set at B, ahead of what W writes: a reader in between takes the
-// dummy's word for it.
 TEST(CodedContract, TheFlagOfTheFusedMlpIsAheadOfItsGradient) {
   for (const Weights weights : kWeights) {
-    const Module module = fused_mlp(GradientMode::DelayFuseAttr, Recipe::Mxfp8, weights);
-    const auto broken = [&](const std::string& actions) {
-      return rules_broken(typed("capo 1\nmicrobatches 1\nrank 0: " + actions + "\n"),
-                          every_layer(module, PlanKind::Te));
-    };
-    EXPECT_EQ(broken("F1.0 B1.0 reduce1 W1.0"), Rules{"G13"});
-    EXPECT_EQ(broken("F1.0 B1.0 W1.0 reduce1"), Rules{});
+    expect_flag_ahead_of_its_gradient(
+        fused_mlp(GradientMode::DelayFuseAttr, Recipe::Mxfp8, weights));
   }
 }
 

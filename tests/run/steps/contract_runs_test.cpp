@@ -154,18 +154,11 @@ TEST(ContractRuns, TheVerifierNamesTheRuleOfTheSameModules) {
   }
 }
 
-// A flag that is set ahead of its gradient needs a reader between B and W to do harm.
 TEST(ContractRuns, AReductionBetweenBAndWIsTheRulesBusiness) {
   for (const ModuleKind kind : kColumns) {
     SCOPED_TRACE(capo::name_of(kind));
     EXPECT_TRUE(has_mark(kind, GradientMode::DelayFuseAttr, 'c'));
-    const Module module = configured(kind, GradientMode::DelayFuseAttr);
-    const auto broken = [&](const std::string& actions) {
-      return rules_broken(typed("capo 1\nmicrobatches 1\nrank 0: " + actions + "\n"),
-                          every_layer(module, PlanKind::Te));
-    };
-    EXPECT_EQ(broken("F1.0 B1.0 reduce1 W1.0"), Rules{"G13"});
-    EXPECT_EQ(broken("F1.0 B1.0 W1.0 reduce1"), Rules{});
+    expect_flag_ahead_of_its_gradient(configured(kind, GradientMode::DelayFuseAttr));
   }
 }
 
