@@ -216,4 +216,20 @@ void CodedLaunches::weight_gradient(const CodedSize& size, const Codes& dy, cons
   });
 }
 
+void CodedLaunches::weight_gradients(const LeftToW& left, const Codes& dy,
+                                     const LayerTargets& targets) const {
+  weight_gradient(second_size(shape_), dy, left.active, targets.second);
+  weight_gradient(first_size(shape_), left.gradient, left.x, targets.first);
+}
+
+void launch_weight_gradients(const LayerShape& shape, std::span<const WeightOperands> passes,
+                             LeftToW (*left_in)(const LayerShape& shape, std::byte* activations),
+                             const Sink& launch) {
+  for (const WeightOperands& pass : passes) {
+    CodedLaunches(shape, pass.side, launch)
+        .weight_gradients(left_in(shape, pass.places.activations),
+                          coded_gradient(shape, pass.incoming), pass.targets);
+  }
+}
+
 }  // namespace capo::run

@@ -23,6 +23,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace capo::run {
 
@@ -65,6 +66,21 @@ struct CodedSize {
   std::int64_t out = 0;
 };
 
+/// The two products of a layer that has two.
+[[nodiscard]] inline CodedSize first_size(const LayerShape& shape) {
+  return {.in = shape.hidden, .out = first_columns(shape)};
+}
+[[nodiscard]] inline CodedSize second_size(const LayerShape& shape) {
+  return {.in = second_columns(shape), .out = shape.hidden};
+}
+
+/// Codes along rows that such a layer leaves to W, beside those of the incoming gradient.
+struct LeftToW {
+  Codes x;
+  Codes active;    ///< what the second product read
+  Codes gradient;  ///< of what the first one made
+};
+
 class CodedLaunches {
  public:
   CodedLaunches(const LayerShape& shape, const LayerSide& side, const Sink& launch)
@@ -79,6 +95,8 @@ class CodedLaunches {
                       std::byte* dx) const;
   void weight_gradient(const CodedSize& size, const Codes& dy, const Codes& x,
                        const Target& target) const;
+  /// Those of a layer of two products; `dy` is the incoming gradient.
+  void weight_gradients(const LeftToW& left, const Codes& dy, const LayerTargets& targets) const;
   [[nodiscard]] const RowLaunches& rows() const { return rows_; }
 
  private:
@@ -89,5 +107,10 @@ class CodedLaunches {
   RowLaunches rows_;
   const Sink& launch_;
 };
+
+/// The weight gradients of a layer of two products, of which `left_in` knows the kept memory.
+void launch_weight_gradients(const LayerShape& shape, std::span<const WeightOperands> passes,
+                             LeftToW (*left_in)(const LayerShape& shape, std::byte* activations),
+                             const Sink& launch);
 
 }  // namespace capo::run

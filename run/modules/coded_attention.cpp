@@ -6,7 +6,7 @@
 //   qkv, y       (tokens, qkv columns) and (tokens, heads * dim), read by the gradients
 //   log_sums     (tokens, heads) fp32, from F to B
 //   active       codes of y along rows, for W
-//   dqkv_codes   codes along rows of the gradient of qkv, from B to W
+//   gradient     codes along rows of the gradient of qkv, from B to W
 //   room         while F runs: codes along columns of what is multiplied; while B runs: the
 //                gradients of y and of qkv, codes of each gradient along columns, and those of a
 //                whole backward's dy along rows
@@ -27,9 +27,7 @@ namespace {
 
 struct Kept {
   HeadPlaces heads;
-  Codes x;
-  Codes active;
-  Codes dqkv;
+  LeftToW left;
   Codes dy;  // along rows, of a whole backward
   // Along columns, one at a time.
   Codes hidden_codes;
@@ -44,12 +42,12 @@ Kept kept(const LayerShape& shape, std::byte* begin) {
   const std::int64_t wide = first_columns(shape);
   const std::int64_t active = second_columns(shape);
   const std::int64_t scores = shape.tokens * shape.heads;
-  keep.x = take_along_rows(sections, shape, shape.hidden);
+  keep.left.x = take_along_rows(sections, shape, shape.hidden);
   keep.heads.qkv = sections.take(matrix_bytes(shape, wide));
   keep.heads.y = sections.take(matrix_bytes(shape, active));
   keep.heads.log_sums = sections.numbers<float>(scores);
-  keep.active = take_along_rows(sections, shape, active);
-  keep.dqkv = take_along_rows(sections, shape, wide);
+  keep.left.active = take_along_rows(sections, shape, active);
+  keep.left.gradient = take_along_rows(sections, shape, wide);
   Sections of_forward = sections;
   keep.heads.dy = sections.take(matrix_bytes(shape, active));
   keep.heads.dqkv = sections.take(matrix_bytes(shape, wide));
@@ -64,13 +62,6 @@ Kept kept(const LayerShape& shape, std::byte* begin) {
   return keep;
 }
 
-CodedSize first_size(const LayerShape& shape) {
-  return {.in = shape.hidden, .out = first_columns(shape)};
-}
-CodedSize second_size(const LayerShape& shape) {
-  return {.in = second_columns(shape), .out = shape.hidden};
-}
-
 std::int64_t kept_bytes(const LayerShape& shape) {
   return kept(shape, nullptr).bytes;
 }
@@ -81,28 +72,22 @@ void forward(const LayerShape& shape, const LayerPlaces& places, const LayerSide
   const CodedLaunches coded(shape, side, launch);
   quantize_weights(shape, places, parameters, launch);
   const CodedWeights weights = weights_of(shape, places, parameters);
-  coded.quantize({.x = places.input}, shape.hidden, keep.hidden_codes, keep.x);
+  coded.quantize({.x = places.input}, shape.hidden, keep.hidden_codes, keep.left.x);
   coded.forward(first_size(shape), keep.hidden_codes, weights.first, keep.heads.qkv,
                 coded.rows().with_bias(parameters.first_bias));
   launch_attention(shape, keep.heads, launch);
-  coded.quantize({.x = keep.heads.y}, second_columns(shape), keep.active_codes, keep.active);
+  coded.quantize({.x = keep.heads.y}, second_columns(shape), keep.active_codes, keep.left.active);
   coded.forward(second_size(shape), keep.active_codes, weights.second, places.output,
                 coded.rows().with_bias(parameters.second_bias));
 }
 
-void launch_weight_gradients(const LayerShape& shape, const Kept& keep, const Codes& dy,
-                             const LayerTargets& targets, const CodedLaunches& coded) {
-  coded.weight_gradient(second_size(shape), dy, keep.active, targets.second);
-  coded.weight_gradient(first_size(shape), keep.dqkv, keep.x, targets.first);
+LeftToW left_in(const LayerShape& shape, std::byte* activations) {
+  return kept(shape, activations).left;
 }
 
 void weight_gradients(const LayerShape& shape, std::span<const WeightOperands> passes,
                       const Sink& launch) {
-  for (const WeightOperands& pass : passes) {
-    launch_weight_gradients(shape, kept(shape, pass.places.activations),
-                            coded_gradient(shape, pass.incoming), pass.targets,
-                            CodedLaunches(shape, pass.side, launch));
-  }
+  launch_weight_gradients(shape, passes, left_in, launch);
 }
 
 void backward(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
@@ -117,8 +102,8 @@ void backward(const LayerShape& shape, const LayerPlaces& places, const LayerSid
   coded.input_gradient(second_size(shape), keep.hidden_codes, weights.second, keep.heads.dy);
   launch_attention_gradients(shape, keep.heads, launch);
   coded.rows().bias_gradient(targets.first_bias, keep.heads.dqkv, wide);
-  coded.quantize({.x = keep.heads.dqkv}, wide, keep.wide_codes, keep.dqkv);
-  launch_weight_gradients(shape, keep, dy, targets, coded);
+  coded.quantize({.x = keep.heads.dqkv}, wide, keep.wide_codes, keep.left.gradient);
+  coded.weight_gradients(keep.left, dy, targets);
   if (!shape.needs_grad_input) return;
   coded.input_gradient(first_size(shape), keep.wide_codes, weights.first, places.grad_input);
 }

@@ -5,7 +5,7 @@
 //   middle         (tokens, 2 * ffn), the output of the first product; if its bias has a gradient,
 //                  B turns it into its own
 //   active         codes along rows of what the second product reads, for W
-//   middle_codes   codes along rows of the gradient of `middle`, from B to W
+//   gradient       codes along rows of the gradient of `middle`, from B to W
 //   room           while F runs: the norm's output, and codes along columns of what is multiplied;
 //                  while B runs: the gradient of SwiGLU's output, codes of each gradient along
 //                  columns, and those of a whole backward's dy along rows
@@ -26,10 +26,8 @@ namespace coded_mlp {
 namespace {
 
 struct Kept {
-  Codes x;
+  LeftToW left;
   std::byte* middle = nullptr;
-  Codes active;
-  Codes middle_codes;
   std::byte* rows = nullptr;  // (tokens, hidden) of the norm, (tokens, ffn) of the gradient
   Codes hidden_codes;         // along columns, like the next two
   Codes active_codes;
@@ -41,10 +39,10 @@ struct Kept {
 Kept kept(const LayerShape& shape, std::byte* begin) {
   Kept keep;
   Sections sections(begin);
-  keep.x = take_along_rows(sections, shape, shape.hidden);
+  keep.left.x = take_along_rows(sections, shape, shape.hidden);
   keep.middle = sections.take(matrix_bytes(shape, 2 * shape.ffn));
-  keep.active = take_along_rows(sections, shape, shape.ffn);
-  keep.middle_codes = take_along_rows(sections, shape, 2 * shape.ffn);
+  keep.left.active = take_along_rows(sections, shape, shape.ffn);
+  keep.left.gradient = take_along_rows(sections, shape, 2 * shape.ffn);
   const std::int64_t normed = has_norm(shape.kind) ? shape.hidden : 0;
   keep.rows = sections.take(matrix_bytes(shape, std::max(normed, shape.ffn)));
   keep.dy = take_along_rows(sections, shape, shape.hidden);
@@ -57,13 +55,6 @@ Kept kept(const LayerShape& shape, std::byte* begin) {
   keep.wide_codes = take_along_columns(of_wide, shape, 2 * shape.ffn);
   keep.bytes = std::max({of_hidden.taken(), of_active.taken(), of_wide.taken()});
   return keep;
-}
-
-CodedSize first_size(const LayerShape& shape) {
-  return {.in = shape.hidden, .out = 2 * shape.ffn};
-}
-CodedSize second_size(const LayerShape& shape) {
-  return {.in = shape.ffn, .out = shape.hidden};
 }
 
 std::int64_t kept_bytes(const LayerShape& shape) {
@@ -79,29 +70,23 @@ void forward(const LayerShape& shape, const LayerPlaces& places, const LayerSide
   if (has_norm(shape.kind)) launch_norm(shape, parameters, places.input, keep.rows, launch);
   coded.quantize(
       has_norm(shape.kind) ? CodedRows{.x = keep.rows} : incoming_rows(side, places.input),
-      shape.hidden, keep.hidden_codes, keep.x);
+      shape.hidden, keep.hidden_codes, keep.left.x);
   coded.forward(first_size(shape), keep.hidden_codes, weights.first, keep.middle,
                 coded.rows().with_bias(parameters.first_bias));
   coded.quantize(
       {.x = keep.middle, .made = {.by = RowsMade::By::SwiGlu, .probabilities = side.probabilities}},
-      shape.ffn, keep.active_codes, keep.active);
+      shape.ffn, keep.active_codes, keep.left.active);
   coded.forward(second_size(shape), keep.active_codes, weights.second, places.output,
                 coded.rows().with_bias(parameters.second_bias));
 }
 
-void launch_weight_gradients(const LayerShape& shape, const Kept& keep, const Codes& dy,
-                             const LayerTargets& targets, const CodedLaunches& coded) {
-  coded.weight_gradient(second_size(shape), dy, keep.active, targets.second);
-  coded.weight_gradient(first_size(shape), keep.middle_codes, keep.x, targets.first);
+LeftToW left_in(const LayerShape& shape, std::byte* activations) {
+  return kept(shape, activations).left;
 }
 
 void weight_gradients(const LayerShape& shape, std::span<const WeightOperands> passes,
                       const Sink& launch) {
-  for (const WeightOperands& pass : passes) {
-    launch_weight_gradients(shape, kept(shape, pass.places.activations),
-                            coded_gradient(shape, pass.incoming), pass.targets,
-                            CodedLaunches(shape, pass.side, launch));
-  }
+  launch_weight_gradients(shape, passes, left_in, launch);
 }
 
 // The gradient of `middle` becomes codes where it is made, unless somebody else wants its numbers:
@@ -113,7 +98,7 @@ void quantize_middle_gradient(const LayerShape& shape, const Kept& keep, const L
     const RowsMade gradient{
         .by = RowsMade::By::SwiGluGradient, .probabilities = side.probabilities, .dy = keep.rows};
     coded.quantize({.x = keep.middle, .made = gradient}, 2 * shape.ffn, keep.wide_codes,
-                   keep.middle_codes);
+                   keep.left.gradient);
     return;
   }
   launch(SwiGluGradient{.type = shape.type,
@@ -125,7 +110,7 @@ void quantize_middle_gradient(const LayerShape& shape, const Kept& keep, const L
                         .dx = keep.middle,
                         .dprobabilities = side.grad_probabilities});
   coded.rows().bias_gradient(bias, keep.middle, 2 * shape.ffn);
-  coded.quantize({.x = keep.middle}, 2 * shape.ffn, keep.wide_codes, keep.middle_codes);
+  coded.quantize({.x = keep.middle}, 2 * shape.ffn, keep.wide_codes, keep.left.gradient);
 }
 
 void backward(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
@@ -138,7 +123,7 @@ void backward(const LayerShape& shape, const LayerPlaces& places, const LayerSid
   coded.quantize(incoming_rows(side, places.grad_output), shape.hidden, keep.hidden_codes, dy);
   coded.input_gradient(second_size(shape), keep.hidden_codes, weights.second, keep.rows);
   quantize_middle_gradient(shape, keep, side, targets.first_bias, coded, launch);
-  launch_weight_gradients(shape, keep, dy, targets, coded);
+  coded.weight_gradients(keep.left, dy, targets);
   if (!shape.needs_grad_input && !has_norm(shape.kind)) return;
   coded.input_gradient(first_size(shape), keep.wide_codes, weights.first, places.grad_input);
   if (has_norm(shape.kind)) {
