@@ -4,9 +4,11 @@
 // that it stays a second opinion. Tested by coded_operands_test.cpp.
 
 #include "run/reference/layer_parts.h"
+#include "run/reference/layer_reference.h"
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 namespace capo::run::reference {
 
@@ -115,6 +117,19 @@ Values coded_along_in(Coding coding, const Product& p, const Values& w) {
 
 Values coded_along_out(Coding coding, const Product& p, const Values& w) {
   return in_blocks(coding, w, p, deep(coding), coding == Coding::Block ? 128 : 1);
+}
+
+LayerWeights coded_weights(const LayerForm& form, LayerWeights weights, Direction direction) {
+  if (form.coding == Coding::None) return weights;
+  const auto coded = [&](const Values& w, std::int64_t in, std::int64_t out) {
+    const Product p{.groups = form.groups, .in = in, .out = out};
+    return direction == Direction::Forward ? coded_along_in(form.coding, p, w)
+                                           : coded_along_out(form.coding, p, w);
+  };
+  const std::int64_t in_all_groups = form.groups * form.hidden;
+  weights.first = coded(weights.first, form.hidden, std::ssize(weights.first) / in_all_groups);
+  weights.second = coded(weights.second, std::ssize(weights.second) / in_all_groups, form.hidden);
+  return weights;
 }
 
 }  // namespace capo::run::reference

@@ -85,6 +85,8 @@ struct LayerForm {
       false;  ///< of a transformer layer: a norm in front of it, and the residual sum behind
   bool scale_bias = false;       ///< in a grouped-linear-op a scale of each row multiplies the bias
   Coding coding = Coding::None;  ///< where roundings are AsStored
+  /// Those of products are what coded_weights() makes of them, for the direction that is asked for.
+  bool weights_are_coded = false;
 };
 
 /// Contiguous; those that the form does not have are empty. An MLP's first product has 2 * ffn

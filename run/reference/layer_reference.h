@@ -21,6 +21,7 @@
 
 #include "run/reference/layer_form.h"
 
+#include <cstdint>
 #include <vector>
 
 namespace capo::run::reference {
@@ -36,5 +37,13 @@ namespace capo::run::reference {
                                      const LayerForward& saved,
                                      const std::vector<double>& grad_output, Rounding rounding,
                                      Edges* edges = nullptr, Wanted wanted = Wanted::All);
+
+/// Blocks of weights lie along what a product sums over: in the one direction or in the other.
+enum class Direction : std::uint8_t { Forward, InputGradient };
+
+/// The weights with those of products as the numbers that their codes stand for. Whoever makes a
+/// layer again and again codes its weights once, and says so in its form.
+[[nodiscard]] LayerWeights coded_weights(const LayerForm& form, LayerWeights weights,
+                                         Direction direction);
 
 }  // namespace capo::run::reference

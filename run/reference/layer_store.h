@@ -60,13 +60,15 @@ class Store {
   // Products of matrices, and their gradients by the first and by the second.
   Values output(Place place, const Product& p, const Values& x, const Values& w) const {
     if (coding_ == Coding::None) return product(place, p, x, w, reference::output_of);
-    return product(place, p, coded_rows(coding_, x, p.in), coded_along_in(coding_, p, w),
-                   reference::output_of);
+    const Values rows = coded_rows(coding_, x, p.in);
+    if (form_.weights_are_coded) return product(place, p, rows, w, reference::output_of);
+    return product(place, p, rows, coded_along_in(coding_, p, w), reference::output_of);
   }
   Values input_gradient(Place place, const Product& p, const Values& dy, const Values& w) const {
     if (coding_ == Coding::None) return product(place, p, dy, w, reference::input_gradient);
-    return product(place, p, coded_rows(coding_, dy, p.out), coded_along_out(coding_, p, w),
-                   reference::input_gradient);
+    const Values rows = coded_rows(coding_, dy, p.out);
+    if (form_.weights_are_coded) return product(place, p, rows, w, reference::input_gradient);
+    return product(place, p, rows, coded_along_out(coding_, p, w), reference::input_gradient);
   }
   [[nodiscard]] Values weight_gradient(const Product& p, const Values& dy, const Values& x) const {
     if (coding_ == Coding::None) return reference::weight_gradient(p, dy, x);

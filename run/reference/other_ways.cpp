@@ -50,26 +50,35 @@ struct PartLayer {
     side.choices = part(run.side.choices, at, parts);
     if (run.grad_output != nullptr) grad_output = part(*run.grad_output, at, parts);
     if (!run.side.choices.empty()) {  // a token and all the groups that it may choose
-      weights = all;
+      take(all);
       return;
     }
     form.groups = 1;
-    weights = {.norm_weight = all.norm_weight,
-               .norm_bias = all.norm_bias,
-               .first = part(all.first, group, groups),
-               .first_bias = part(all.first_bias, group, groups),
-               .second = part(all.second, group, groups),
-               .second_bias = part(all.second_bias, group, groups)};
+    take({.norm_weight = all.norm_weight,
+          .norm_bias = all.norm_bias,
+          .first = part(all.first, group, groups),
+          .first_bias = part(all.first_bias, group, groups),
+          .second = part(all.second, group, groups),
+          .second_bias = part(all.second_bias, group, groups)});
     if (!run.side.sizes.empty()) side.sizes = {1};
     side.probabilities = part(run.side.probabilities, at, parts);
     side.scales = part(run.side.scales, at, parts);
   }
 
+  // Weights are coded once, and not in each try.
+  void take(LayerWeights of_groups) {
+    if (!grad_output.empty() && form.coding != Coding::None) {
+      for_gradient = coded_weights(form, of_groups, Direction::InputGradient);
+    }
+    weights = coded_weights(form, std::move(of_groups), Direction::Forward);
+    form.weights_are_coded = true;
+  }
+
   [[nodiscard]] Values made(Edges& edges) const {
     LayerForward saved = forward(form, weights, side, input, Rounding::AsStored, &edges);
     if (grad_output.empty()) return std::move(saved.output);
-    return backward(form, weights, side, input, saved, grad_output, Rounding::AsStored, &edges,
-                    Wanted::InputGradient)
+    return backward(form, for_gradient ? *for_gradient : weights, side, input, saved, grad_output,
+                    Rounding::AsStored, &edges, Wanted::InputGradient)
         .grad_input;
   }
 
@@ -84,6 +93,7 @@ struct PartLayer {
 
   LayerForm form;
   LayerWeights weights;
+  std::optional<LayerWeights> for_gradient;  // where they are other numbers
   LayerSide side;
   Values input;
   Values grad_output;

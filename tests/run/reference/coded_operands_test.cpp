@@ -3,6 +3,7 @@
 
 #include "run/kernels/codes.h"
 #include "run/reference/layer_parts.h"
+#include "run/reference/layer_reference.h"
 
 #include <gtest/gtest.h>
 
@@ -100,6 +101,59 @@ TEST(CodedOperands, InfinitiesBecomeTheLargestCodeAndNanStays) {
   EXPECT_EQ(coded[0], 448);
   EXPECT_TRUE(std::isnan(coded[1]));
   EXPECT_EQ(coded[2], 3);
+}
+
+Values numbers_between(std::mt19937& random, std::int64_t count) {
+  Values values;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double number = static_cast<double>(random()) / 2147483648.0 - 1;
+    values.push_back(rounded(std::ldexp(number, static_cast<int>(random() % 8)), DataType::Bf16));
+  }
+  return values;
+}
+
+// Layers whose sizes end in the middle of blocks.
+TEST(CodedWeights, AreCodedOnceForEachDirection) {
+  std::mt19937 random(7);
+  for (const Coding coding : {Coding::Block, Coding::Mxfp8}) {
+    for (const ModuleKind kind :
+         {ModuleKind::GroupedLinear, ModuleKind::GroupedMlp, ModuleKind::MoeLayer}) {
+      const bool routed = kind == ModuleKind::MoeLayer;
+      LayerForm form{.kind = kind,
+                     .tokens = 5,
+                     .hidden = 136,
+                     .ffn = 40,
+                     .groups = 2,
+                     .top_k = routed ? 1 : 0,
+                     .coding = coding};
+      LayerWeights weights{.first = numbers_between(random, 2 * 80 * 136),
+                           .second = numbers_between(random, 2 * 136 * 40)};
+      LayerSide side{.probabilities = Values(5, 0.5)};
+      if (routed) {
+        weights.norm_weight = weights.norm_bias = numbers_between(random, 136);
+        weights.router = numbers_between(random, 2 * 136);
+      } else {
+        side.sizes = {3, 2};
+      }
+      if (kind == ModuleKind::GroupedLinear) {
+        form.ffn = 80;
+        weights.second = {};
+      }
+      const Values input = numbers_between(random, 5 * 136);
+      const Values dy = numbers_between(random, 5 * output_columns(form));
+      const LayerForward there = forward(form, weights, side, input, Rounding::AsStored);
+      const Values back =
+          backward(form, weights, side, input, there, dy, Rounding::AsStored).grad_input;
+      const LayerWeights ahead = coded_weights(form, weights, Direction::Forward);
+      const LayerWeights behind = coded_weights(form, weights, Direction::InputGradient);
+      EXPECT_NE(ahead.first, weights.first);
+      EXPECT_EQ(ahead.norm_weight, weights.norm_weight);
+      form.weights_are_coded = true;
+      EXPECT_EQ(forward(form, ahead, side, input, Rounding::AsStored).output, there.output);
+      EXPECT_EQ(backward(form, behind, side, input, there, dy, Rounding::AsStored).grad_input,
+                back);
+    }
+  }
 }
 
 }  // namespace
