@@ -42,6 +42,8 @@ struct Compared {
   std::optional<RankRange> only = {};
 };
 
+class JudgedTensors;
+
 class Judge {
  public:
   /// Names the tensors and the predicted victims in the report.
@@ -56,8 +58,10 @@ class Judge {
   void compare(std::uint32_t replay, const StepValues& numbers, const PlannedMemory& memory);
 
  private:
-  class Work;
-  std::unique_ptr<Work> work_;
+  RunReport& report_;
+  std::unique_ptr<JudgedTensors> tensors_;
+  std::vector<std::vector<float>> parameters_;  // values of all, once float64 has asked for them
+  std::int32_t* differs_ = nullptr;             // on the engine
 };
 
 }  // namespace capo::run
