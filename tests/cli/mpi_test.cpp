@@ -108,7 +108,7 @@ TEST_F(Mpi, MessagesBetweenTwoProcessesAreMeasured) {
   EXPECT_TRUE(holds(run.out, " us simulated, ")) << run.out;
 }
 
-constexpr const char* kExperts = R"({"schema": 1, "topology": "independent",
+constexpr const char* kMeasuredExperts = R"({"schema": 1, "topology": "independent",
     "modules": {"experts": {"kind": "grouped-mlp", "dtype": "bf16", "splits": "device",
       "flags": {"fuse_wgrad_accumulation": true, "grad_added_to_main_grad": true},
       "shape": {"tokens": 8, "hidden": 16, "ffn": 16, "groups": 2}}}, "layers": "experts",
@@ -117,7 +117,7 @@ constexpr const char* kExperts = R"({"schema": 1, "topology": "independent",
                {"name": "dp", "members": [0, 1], "actions": ["reduce"]}]})";
 
 TEST_F(Mpi, WhatGroupsExchangeAndReduceIsMeasuredBetweenTwoProcesses) {
-  folder_.write("m.json", std::string(kExperts));
+  folder_.write("m.json", std::string(kMeasuredExperts));
   const Outcome measured =
       mpirun(2, {"measure", "--model", "m.json", "--transport", "mpi", "-o", "costs.json"});
   ASSERT_EQ(measured.exit_code, 0) << measured.err;
@@ -142,7 +142,7 @@ TEST_F(Mpi, WhatGroupsExchangeAndReduceIsMeasuredBetweenTwoProcesses) {
 }
 
 TEST_F(Mpi, WhatNoGroupOfSeveralPerformsIsNotMeasuredBetweenProcesses) {
-  json alone = json::parse(kExperts);
+  json alone = json::parse(kMeasuredExperts);
   alone["groups"] = {{{"name", "ep"},
                       {"members", {0}},
                       {"actions", {"dispatch-F", "combine-F", "dispatch-B", "combine-B"}}},
