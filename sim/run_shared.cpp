@@ -29,6 +29,7 @@ class SharedRun {
     std::int32_t devices = static_cast<std::int32_t>(subject.schedule.ranks.size());
     for (const std::int32_t device : costs.devices) devices = std::max(devices, device + 1);
     devices_.resize(as_index(devices));
+    if (crowded_ != 1) find_members();
   }
 
   TaskTimes run() {
@@ -165,15 +166,39 @@ class SharedRun {
     return std::min(now_ - sent_at_[vertex], durations_.ahead(task_of(vertex)));
   }
 
-  // A message whose ends may compute meanwhile.
+  // Notes of every end of a collective which ranks meet there, if there are several.
+  void find_members() {
+    members_of_.assign(graph_.task_of.size(), 0);
+    for (Vertex point = 0; point < graph_.task_of.size(); ++point) {
+      if (!graph_.is_meeting(point)) continue;
+      std::vector<RankId> members;
+      for_each_edge(point, [&](Vertex end, EdgeKind) { members.push_back(task_of(end).rank); });
+      if (members.size() < 2) continue;
+      members_.push_back(std::move(members));
+      const auto number = static_cast<std::uint32_t>(members_.size());
+      for_each_edge(point, [&](Vertex end, EdgeKind) { members_of_[end] = number; });
+    }
+  }
+
+  // A message, or a part of a collective's, whose ends may compute meanwhile.
   [[nodiscard]] bool is_crowded(Vertex vertex) const {
-    return crowded_ != 1 && is_transfer(task_of(vertex).kind) && communicates(vertex);
+    if (crowded_ == 1 || !communicates(vertex)) return false;
+    return is_transfer(task_of(vertex).kind) || members_of_[vertex] != 0;
+  }
+
+  // Whether `asked` holds for any other rank that the message goes to or comes from.
+  template <typename Asked>
+  [[nodiscard]] bool any_other(Vertex vertex, Asked asked) const {
+    const Task& task = task_of(vertex);
+    if (is_transfer(task.kind)) return asked(durations_.peer(task));
+    return std::ranges::any_of(members_[members_of_[vertex] - 1],
+                               [&](RankId member) { return member != task.rank && asked(member); });
   }
 
   [[nodiscard]] double speed_of_message(Vertex vertex) const {
-    const Task& task = task_of(vertex);
-    const double here = crowds(task.rank) ? crowded_ : 1;
-    return 1 / (here * (crowds(durations_.peer(task)) ? crowded_ : 1));
+    const double here = crowds(task_of(vertex).rank) ? crowded_ : 1;
+    const bool there = any_other(vertex, [&](RankId rank) { return crowds(rank); });
+    return 1 / (here * (there ? crowded_ : 1));
   }
   [[nodiscard]] bool crowds(RankId rank) const { return devices_[device_number(rank)].crowds; }
 
@@ -186,9 +211,9 @@ class SharedRun {
   void crowd(Device& device) {
     if (crowded_ == 1 || device.crowds != device.running.empty()) return;
     const auto is_here = [&](const Running& one) {
-      const Task& task = task_of(one.vertex);
       const auto number = static_cast<std::size_t>(&device - devices_.data());
-      return device_number(task.rank) == number || device_number(durations_.peer(task)) == number;
+      const auto is_of = [&](RankId rank) { return device_number(rank) == number; };
+      return is_of(task_of(one.vertex).rank) || any_other(one.vertex, is_of);
     };
     for (Running& one : moving_) {
       if (!is_here(one)) continue;
@@ -297,6 +322,10 @@ class SharedRun {
   std::vector<double> sent_at_;
   std::vector<bool> alone_;
   std::vector<Running> moving_;  // messages, if computation makes them slower
+  // Then also the ranks that meet at each point, and which of these, counted from 1, an end of a
+  // collective is behind.
+  std::vector<std::vector<RankId>> members_;
+  std::vector<std::uint32_t> members_of_;
   Events events_;
 };
 

@@ -141,6 +141,28 @@ TEST(Simulate, AMessageIsSlowerForEachEndThatComputes) {
   EXPECT_EQ(end_of(**s, 1, "recv-F1.1"), 17.5);
 }
 
+TEST(Simulate, ACollectiveIsSlowerForItsRankAndForOthersThatCompute) {
+  // Both ranks reduce from 1 on. Rank 0 computes until 7, so that the part of 4 takes 8 of either.
+  const char* text =
+      "capo 1\nranks 2\nrank 0: F1.0 B1.0 reduce1 F2.0 B2.0\nrank 1: F1.0 B1.0 reduce1\n";
+  const auto reduced = [&](std::vector<std::int32_t> members, const char* crowded) {
+    SimulationOptions options{.costs = costs("f=0.5,b=0.5,w=0,reduce=4", "r0.c2:f=3,b=3", crowded)};
+    for (const std::int32_t rank : members) {
+      if (members.size() > 1 && rank > 0) continue;
+      options.check.groups.push_back({.name = "dp",
+                                      .members = members.size() > 1 ? members : std::vector{rank},
+                                      .actions = {Kind::ReduceGradient}});
+    }
+    return simulate_text(text, options);
+  };
+  const auto both = reduced({0, 1}, "crowded=2");
+  EXPECT_EQ(end_of(**both, 0, "B2.0"), 7);
+  EXPECT_EQ(end_of(**both, 0, "reduce1"), 1 + 6 + 1);
+  EXPECT_EQ(end_of(**both, 1, "reduce1"), 1 + 6 + 1);
+  EXPECT_EQ(end_of(**reduced({0, 1}, "crowded=1"), 1, "reduce1"), 5);
+  EXPECT_EQ(end_of(**reduced({1}, "crowded=2"), 1, "reduce1"), 5) << "alone in its group";
+}
+
 TEST(Simulate, TheFirstBytesOfAMessageDoNotWaitForItsReceive) {
   const auto end = [](const char* ahead) {
     const char* text =
