@@ -23,7 +23,7 @@
 //       contiguous count   pieces of 64 of count: a row of 64 for each of depth
 //   chunk c of chunks   8 KB, of each half
 //
-// and besides it GroupTiles (8.2 KB), the slices of product_plain.cuh (8.5 KB) for groups whose
+// and besides it GroupTiles (8.5 KB), the slices of product_plain.cuh (8.5 KB) for groups whose
 // weights do not lie at a multiple of 16 bytes, and barriers.
 
 #pragma once

@@ -7,7 +7,7 @@
 //
 //   slot s of kSlots, 48 KB   A 128 x 64 | B 256 x 64    as SliceLayout lays them out
 //
-// and besides it GroupTiles (8.2 KB) and the slices of product_plain.cuh (8.5 KB), for groups whose
+// and besides it GroupTiles (8.5 KB) and the slices of product_plain.cuh (8.5 KB), for groups whose
 // weights do not lie at a multiple of 16 bytes: 161 KB in all, of the 163 KB that sm_80 has. in and
 // out are multiples of 8, x and y aligned to 16 bytes.
 //

@@ -12,12 +12,17 @@
 // in bands of kBand tiles down, so that tiles that run at the same time share both operands. A
 // block takes every gridDim-th tile. Groups without anything to write have no tiles.
 //
+// A group of few rows waits for its weights, one of many for its products. Where groups have no
+// more rows than a tile on average and some have more, tiles are numbered by the sizes of groups,
+// and every second block takes them from the end: memory and tensor cores are busy at a time.
+// Gradients of weights are not mixed, which made them slower (docs/gpu.md).
+//
 // A gradient of weights goes on with the rows of further batches before its sum is written. They
 // lie in the kernel's parameter, which a block indexes in place: a copy of it would be one for each
 // thread. Only the first batch has its groups' rows in shared memory; those of the others are added
 // up where they are asked for.
 //
-// Shared memory: GroupTiles, 8.2 KB. Tested by tests/gpu/products_test.cpp.
+// Shared memory: GroupTiles, 8.5 KB. Tested by tests/gpu/products_test.cpp.
 
 #pragma once
 
@@ -69,8 +74,17 @@ struct Tile {
   return call.kind == ProductKind::Forward ? call.out : call.in;
 }
 
+/// As many groups can be sorted by size.
+inline constexpr int kMostMixed = 256;
+
 struct GroupTiles : RowGroups {
-  int first_tile[kMostGroups + 1];
+  int first_tile[kMostGroups + 1];        ///< by place
+  std::uint8_t mixed_groups[kMostMixed];  ///< by place, if they are mixed: the largest first
+  bool are_mixed;
+
+  [[nodiscard]] __device__ int group_at(int place) const {
+    return are_mixed ? mixed_groups[place] : place;
+  }
 };
 
 [[nodiscard]] __host__ __device__ constexpr std::int64_t parts(std::int64_t whole,
@@ -101,6 +115,32 @@ __device__ inline int size_of_further(const run::GroupedProduct& call, const Bat
   return sum;
 }
 
+/// For one whole warp; the sums of rows are there.
+template <int kHigh>
+__device__ void mix_groups(const run::GroupedProduct& call, GroupTiles& tiles) {
+  const int groups = groups_of(call.rows);
+  const auto size = [&](int group) { return tiles.first_row[group + 1] - tiles.first_row[group]; };
+  __syncwarp();
+  int largest = 0;
+  for (auto group = static_cast<int>(threadIdx.x); group < groups; group += 32) {
+    largest = max(largest, size(group));
+  }
+  const bool mixes = call.kind != ProductKind::WeightGradient && groups <= kMostMixed &&
+                     call.rows.count <= std::int64_t{kHigh} * groups &&
+                     __reduce_max_sync(0xffffffffU, largest) > kHigh;
+  for (auto group = static_cast<int>(threadIdx.x); mixes && group < groups; group += 32) {
+    int place = 0;
+    for (int other = 0; other < groups; ++other) {
+      const bool is_before =
+          size(other) > size(group) || (size(other) == size(group) && other < group);
+      place += is_before ? 1 : 0;
+    }
+    tiles.mixed_groups[place] = static_cast<std::uint8_t>(group);
+  }
+  if (threadIdx.x == 0) tiles.are_mixed = mixes;
+  __syncwarp();
+}
+
 /// For a whole block, which waits for it. `batches` are those of the call.
 template <int kHigh, int kWide>
 __device__ void find_tiles(const run::GroupedProduct& call, const Batch* batches,
@@ -109,7 +149,9 @@ __device__ void find_tiles(const run::GroupedProduct& call, const Batch* batches
     const auto across = static_cast<int>(parts(columns_of(call), kWide));
     const auto size = [&](int group) { return size_of(call.rows, group); };
     write_sums(groups_of(call.rows), tiles.first_row, size);
-    write_sums(groups_of(call.rows), tiles.first_tile, [&](int group) {
+    mix_groups<kHigh>(call, tiles);
+    write_sums(groups_of(call.rows), tiles.first_tile, [&](int place) {
+      const int group = tiles.group_at(place);
       if (call.kind != ProductKind::WeightGradient) {
         return static_cast<int>(parts(size(group), kHigh)) * across;
       }
@@ -172,7 +214,7 @@ __device__ Product<T, C> product_of(const run::GroupedProduct& call, const Batch
           static_cast<C*>(call.w[group])};
 }
 
-/// The tiles of one block, in ascending order.
+/// The tiles of one block.
 template <int kHigh, int kWide>
 class TileWalk {
  public:
@@ -186,22 +228,25 @@ class TileWalk {
 
   /// Asked only while it is not over.
   [[nodiscard]] __device__ Tile tile() {
-    while (at_ >= tiles_.first_tile[group_ + 1]) ++group_;
     constexpr int kBand = 16;
     const auto across = static_cast<int>(parts(columns_of(call_), kWide));
-    const int in_group = at_ - tiles_.first_tile[group_];
-    const int down = (tiles_.first_tile[group_ + 1] - tiles_.first_tile[group_]) / across;
+    const int last = tiles_.first_tile[groups_of(call_.rows)] - 1;
+    const int at = !tiles_.are_mixed ? at_ : at_ % 2 == 0 ? at_ / 2 : last - at_ / 2;
+    while (at >= tiles_.first_tile[place_ + 1]) ++place_;
+    while (at < tiles_.first_tile[place_]) --place_;
+    const int in_group = at - tiles_.first_tile[place_];
+    const int down = (tiles_.first_tile[place_ + 1] - tiles_.first_tile[place_]) / across;
     const int first_down = in_group / (kBand * across) * kBand;
     const int in_band = in_group - first_down * across;
     const int band = min(kBand, down - first_down);
-    return {group_, (first_down + in_band % band) * kHigh, in_band / band * kWide};
+    return {tiles_.group_at(place_), (first_down + in_band % band) * kHigh, in_band / band * kWide};
   }
 
  private:
   const run::GroupedProduct& call_;
   const GroupTiles& tiles_;
   int at_;
-  int group_ = 0;
+  int place_ = 0;
 };
 
 }  // namespace capo::gpu
