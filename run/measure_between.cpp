@@ -178,6 +178,22 @@ class RoundTrip {
       return trips(true);
     });
   }
+  /// By how much computation takes longer while large ones go both ways in turn.
+  double slows(const std::function<void()>& once) {
+    const double trip = 2 * takes(true);
+    once();
+    const int times = launches_for(kTrips * trip, link_.timed(Link::kComputation, once));
+    const auto computes = [&](std::int64_t beside) {
+      return link_.median_of_steps([&] {
+        for (std::int64_t at = 0; at < beside; ++at) there_and_back(next_turn());
+        return link_.timed(Link::kComputation, [&] {
+          for (int time = 0; time < times; ++time) once();
+        });
+      });
+    };
+    const double alone = computes(0);
+    return alone > 0 ? computes(static_cast<std::int64_t>(kCover) * kTrips) / alone : 0;
+  }
   /// A large one to the first process, timed from its receive on, which comes when it might be
   /// over.
   double takes_when_late() {
@@ -358,14 +374,17 @@ std::optional<RunFailure> measure_beside_computation(const Measurable& of, Proce
   const auto failed = look_at_graphs(of, [&](const Inspection& at) {
     RoundTrip trip(at.engine, processes, make, *cost.bytes);
     const double alone = trip.takes(true);
-    const double beside = trip.takes_beside([&] {
+    const auto compute = [&] {
       for (const Stepper::Captured& captured : at.graphs) at.engine.replay(captured.graph, 0);
-    });
+    };
+    const double beside = trip.takes_beside(compute);
+    const double slows = trip.slows(compute);
     const double late = trip.takes_when_late();
     error = trip.error();
     if (error || alone <= 0) return;
     // Both ends computed, and each takes its part.
     cost.crowded = std::max(1.0, std::sqrt(beside / alone));
+    cost.slowdown = std::max(1.0, slows);
     const double ahead = cost.bandwidth ? std::max(0.0, alone - late) * *cost.bandwidth : 0;
     cost.ahead = std::min(static_cast<std::int64_t>(ahead), *cost.bytes);
   });

@@ -311,6 +311,7 @@ Result<Costs, std::string> costs_of(const Model& model) {
                 .bandwidth = model.transfer.bandwidth,
                 .bytes = static_cast<double>(model.transfer.bytes.value_or(0))};
   costs.crowded = model.transfer.crowded.value_or(1);
+  costs.slowdown = model.transfer.slowdown.value_or(1);
   costs.ahead = static_cast<double>(model.transfer.ahead.value_or(0));
   costs.in_microseconds = model.transfer.latency || model.transfer.bandwidth;
   const auto& modules = model.modules.list;

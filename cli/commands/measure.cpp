@@ -93,6 +93,10 @@ std::string table_of(const MeasuredCosts& costs, const run::Engine& engine) {
       out += fmt::format(", {:.2f} times as long for each end that computes",
                          *costs.transfer->crowded);
     }
+    if (costs.transfer->slowdown) {
+      out += fmt::format(", {:.2f} times as long for what computes beside it",
+                         *costs.transfer->slowdown);
+    }
     if (costs.transfer->ahead) {
       out += fmt::format(", {} bytes ahead of its receive", *costs.transfer->ahead);
     }

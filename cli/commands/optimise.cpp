@@ -153,6 +153,7 @@ Result<SimulationOptions, CommandError> options_of(const OptimiseRequest& reques
                                  "states no times: `capo measure` writes a file that does");
     }
     options.costs = *std::move(costs);
+    options.costs.slowdown = 1;  // links of a search are ideal, and slow nothing
   }
   for (const CostSetting& setting : cost_settings(request.costs)) options.costs.set(setting);
   options.costs.per = request.cost_per;

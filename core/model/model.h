@@ -216,6 +216,7 @@ struct TransferCost {
   std::optional<std::int64_t> bytes;  ///< size of one activation or gradient between stages
   /// A message takes this many times as long for each of its two ranks that computes meanwhile.
   std::optional<double> crowded;
+  std::optional<double> slowdown;     ///< a computation takes so many times as long beside messages
   std::optional<std::int64_t> ahead;  ///< bytes of a message that move before its receive is there
 
   friend bool operator==(const TransferCost&, const TransferCost&) = default;

@@ -161,6 +161,7 @@ std::string with_costs(std::string_view model, const MeasuredCosts& costs) {
     state(stated, "bandwidth", costs.transfer->bandwidth);
     if (costs.transfer->bytes) stated["bytes"] = *costs.transfer->bytes;
     state_or_drop(stated, "crowded", costs.transfer->crowded);
+    state_or_drop(stated, "slowdown", costs.transfer->slowdown);
     stated.erase("ahead");
     if (costs.transfer->ahead) stated["ahead"] = *costs.transfer->ahead;
   }

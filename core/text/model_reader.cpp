@@ -161,7 +161,7 @@ Read<double> read_bandwidth(const JsonValue& value, std::string_view what) {
   return read_real(value, what, 1e-6, 1e12);
 }
 
-Read<double> read_crowded(const JsonValue& value, std::string_view what) {
+Read<double> read_times_as_long(const JsonValue& value, std::string_view what) {
   return read_real(value, what, 1, 1e6);
 }
 
@@ -170,11 +170,12 @@ constexpr std::array<JsonMember<EpOverlap>, 3> kSlots{{
     {"early_release", put<&EpOverlap::early_release, read_boolean>},
     {"delayed_weights", put<&EpOverlap::delayed_weights, read_boolean>},
 }};
-constexpr std::array<JsonMember<TransferCost>, 5> kTransfer{{
+constexpr std::array<JsonMember<TransferCost>, 6> kTransfer{{
     {"latency", put<&TransferCost::latency, read_microseconds>},
     {"bandwidth", put<&TransferCost::bandwidth, read_bandwidth>},
     {"bytes", put<&TransferCost::bytes, read_bytes>},
-    {"crowded", put<&TransferCost::crowded, read_crowded>},
+    {"crowded", put<&TransferCost::crowded, read_times_as_long>},
+    {"slowdown", put<&TransferCost::slowdown, read_times_as_long>},
     {"ahead", put<&TransferCost::ahead, read_bytes>},
 }};
 

@@ -1,6 +1,6 @@
 // What two processes measure together, on an engine and with messages whose clock a test can
 // foresee: each launch takes one, a message as long as its bytes say, and twice as long where
-// computation runs beside all of it.
+// computation runs beside all of it, which takes half as long again where messages run beside it.
 
 #include "run/host/host_engine.h"
 #include "run/measure.h"
@@ -53,7 +53,7 @@ class ClockedEngine final : public LabelledEngine {
     return LabelledEngine::end_capture();
   }
   void replay(GraphId graph, StreamId stream) override {
-    takes(stream, static_cast<double>(inspect(graph).size()));
+    computes(stream, static_cast<double>(inspect(graph).size()));
     LabelledEngine::replay(graph, stream);
   }
   void synchronise() override {
@@ -69,6 +69,11 @@ class ClockedEngine final : public LabelledEngine {
   }
 
   void takes(StreamId stream, double time) { over_[stream] = begin_on(stream) + time; }
+  /// Computation takes half as long again if stream 1 moves messages until it is over.
+  void computes(StreamId stream, double time) {
+    const bool slowed = over_[1] >= begin_on(stream) + 1.5 * time;
+    takes(stream, slowed ? 1.5 * time : time);
+  }
   /// Messages take twice as long if stream 0 computes until they are over.
   void moves(StreamId stream, double time) {
     const bool crowded = over_[0] >= begin_on(stream) + 2 * time;
@@ -140,6 +145,7 @@ TEST_F(MeasureBetween, ComputationRunsBesideAllOfTheMessages) {
         measure_beside_computation({engine_, module, {}}, processes_, messages(), cost);
     ASSERT_FALSE(failed.has_value()) << failed->message;
     EXPECT_EQ(cost.crowded, std::sqrt(2)) << bytes;
+    EXPECT_EQ(cost.slowdown, 1.5) << bytes;
     EXPECT_EQ(cost.ahead, 0) << "no message moves before its receive";
   }
 }

@@ -41,21 +41,24 @@ TEST(ModelCosts, AreStatedAndTheRestStaysAsItWasWritten) {
 }
 
 TEST(ModelCosts, AreReadBackAsTheyWereGiven) {
-  const MeasuredCosts costs{
-      .modules = {{"a",
-                   {.forward = 1.5,
-                    .backward = 2.5,
-                    .weight = 3.5,
-                    .dispatch = 4,
-                    .combine = 5,
-                    .reduce = 8,
-                    .autograd = 6,
-                    .whole = 7,
-                    .quantize_forward = 0.5,
-                    .quantize_backward = 2}},
-                  {"b", {.forward = 0.25, .backward = 0, .weight = 1e6}}},
-      .transfer = TransferCost{
-          .latency = 2, .bandwidth = 1000, .bytes = 4096, .crowded = 1.25, .ahead = 1024}};
+  const MeasuredCosts costs{.modules = {{"a",
+                                         {.forward = 1.5,
+                                          .backward = 2.5,
+                                          .weight = 3.5,
+                                          .dispatch = 4,
+                                          .combine = 5,
+                                          .reduce = 8,
+                                          .autograd = 6,
+                                          .whole = 7,
+                                          .quantize_forward = 0.5,
+                                          .quantize_backward = 2}},
+                                        {"b", {.forward = 0.25, .backward = 0, .weight = 1e6}}},
+                            .transfer = TransferCost{.latency = 2,
+                                                     .bandwidth = 1000,
+                                                     .bytes = 4096,
+                                                     .crowded = 1.25,
+                                                     .slowdown = 1.125,
+                                                     .ahead = 1024}};
   const auto model = read_model(with_costs(kModel, costs), {});
   ASSERT_TRUE(model.has_value());
   EXPECT_EQ(model->transfer, *costs.transfer);
@@ -86,7 +89,8 @@ TEST(ModelCosts, APartIsNoMoreThanWhatItIsAPartOf) {
 TEST(ModelCosts, OfAnotherMeasurementGo) {
   const MeasuredCosts first{
       .modules = {{"a", {.forward = 3, .backward = 4, .weight = 5, .quantize_forward = 2}}},
-      .transfer = TransferCost{.latency = 2, .bytes = 16, .crowded = 1.5, .ahead = 8}};
+      .transfer =
+          TransferCost{.latency = 2, .bytes = 16, .crowded = 1.5, .slowdown = 1.1, .ahead = 8}};
   const MeasuredCosts second{.modules = {{"a", {.forward = 1, .backward = 4, .weight = 5}}},
                              .transfer = TransferCost{.latency = 3, .bytes = 16}};
   const auto model = read_model(with_costs(with_costs(kModel, first), second), {});

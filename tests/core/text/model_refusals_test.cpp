@@ -329,6 +329,7 @@ TEST(ModelRefusals, OfTransferCosts) {
        ""},
       {R"({"transfer":{"crowded":<<0.5>>}})", "`transfer.crowded` must be at least 1", ""},
       {R"({"transfer":{"crowded":<<1e7>>}})", "`transfer.crowded` must be at most 1000000", ""},
+      {R"({"transfer":{"slowdown":<<0.5>>}})", "`transfer.slowdown` must be at least 1", ""},
       {R"({"transfer":{"bandwidth":<<1e13>>}})",
        "`transfer.bandwidth` must be at most 1000000000000", ""},
       {R"({"transfer":{"bytes":<<-16>>}})", "`transfer.bytes` must be at least 0", ""},
