@@ -30,8 +30,8 @@ void take_shape(Module& module, const ModelConfiguration& of, MlpKind mlp,
                 const Inventory& inventory) {
   const ModuleKind kind = *module.kind;
   const bool halves = has_two_halves(kind);
-  const bool experts = halves ? mlp == MlpKind::Experts : is_grouped(kind);
-  const bool routes = halves ? experts : has_router(kind);
+  const bool routes = halves ? mlp == MlpKind::Experts : has_router(kind);
+  const bool experts = routes || is_grouped(kind);
   ModuleShape& shape = module.shape;
   shape.tokens = input_of(inventory).shape.front();
   shape.hidden = of.hidden;
