@@ -178,7 +178,7 @@ class RoundTrip {
       return trips(true);
     });
   }
-  /// By how much computation takes longer while large ones go both ways in turn.
+  /// The time of computation while large ones go both ways in turn, relative to that without any.
   double slows(const std::function<void()>& once) {
     const double trip = 2 * takes(true);
     once();

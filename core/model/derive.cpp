@@ -11,7 +11,7 @@ const LayerTensor& input_of(const Inventory& inventory) {
   return inventory.tensors.front();
 }
 
-// What the layer has that modules of capo's have not. Where a sequence is divided over ranks, a
+// Tells what the layer has that modules of capo's have not. If a sequence is divided over ranks, a
 // rank's attention reads keys of others.
 std::string_view unrun_of(const ModelConfiguration& of, const Inventory& inventory, bool experts) {
   if (inventory.attention) {

@@ -74,7 +74,7 @@ struct Tile {
   return call.kind == ProductKind::Forward ? call.out : call.in;
 }
 
-/// As many groups can be sorted by size.
+/// The most groups that are sorted by size.
 inline constexpr int kMostMixed = 256;
 
 struct GroupTiles : RowGroups {

@@ -28,8 +28,8 @@ bool reduces_on_hooks(const Module& module) {
   return module.flags.delay_wgrad && module.flags.wgrad_hooks;
 }
 
-// Where a chunk's reduction begins in an order: behind its last gradient, and the composite that
-// this is in; nullopt if it has none, or is reduced there already.
+// The place in an order at which a chunk's reduction begins: behind its last gradient, and the
+// composite that this is in; nullopt if it has none, or is reduced there already.
 std::optional<std::size_t> place_of_reduction(const std::vector<Entry>& order, ChunkId chunk) {
   std::optional<std::size_t> place;
   for (std::size_t at = 0; at < order.size(); ++at) {
