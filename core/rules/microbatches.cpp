@@ -193,6 +193,7 @@ void missing_action(const Context& context, Findings& out) {
     // Microbatches in between that do not occur at all are found by the gaps in the walk.
     std::vector<std::int32_t> next(as_index(order.holder->chunks));
     const auto report_gap = [&](std::int32_t chunk, std::int32_t end) {
+      if (next[ChunkId(chunk).index()] >= end) return;  // as between almost any two
       const std::vector<Kind> kinds = lacking({}, order.delay_of(chunk));
       for (std::int32_t m = next[ChunkId(chunk).index()]; m < end; ++m) {
         if (out.full()) {
@@ -224,6 +225,8 @@ void missing_action(const Context& context, Findings& out) {
 void split_and_whole(const Context& context, Findings& out) {
   if (context.counted()) return;
   for (const OrderView& order : context.orders()) {
+    if (std::find(order.delay.begin(), order.delay.end(), Delay::Mixed) == order.delay.end())
+      continue;
     Context::for_each_microbatch(order, [&](const MicrobatchView& view) {
       if (order.delay_of(view.chunk) != Delay::Mixed) return;
       const auto first = [&](auto fits) {

@@ -162,13 +162,16 @@ void backward_before_forward(const Context& context, Findings& out) {
 void weight_before_backward(const Context& context, Findings& out) {
   if (context.counted()) return;
   for (const OrderView& order : context.orders()) {
+    if (std::all_of(order.delay.begin(), order.delay.end(),
+                    [](Delay delay) { return delay == Delay::Never; }))
+      continue;  // weight_undeclared's
     Context::for_each_microbatch(order, [&](const MicrobatchView& view) {
       const auto first = [&](auto fits) {
         return std::find_if(view.positions.begin(), view.positions.end(),
                             [&](std::uint32_t at) { return fits(order.entries[at].kind); });
       };
       const Delay delay = order.delay_of(view.chunk);
-      if (delay == Delay::Never) return;  // weight_undeclared's
+      if (delay == Delay::Never) return;
       // In a mixed chunk only a split-off input half queues anything.
       const Kind feeder = delay == Delay::Mixed ? Kind::BackwardInput : Kind::Backward;
       const auto queued = first([feeder](Kind kind) { return kind == feeder; });
