@@ -80,12 +80,11 @@ WiredStep::WiredStep(Input of, CheckOptions declared)
   vertices = graph.task_of.size();
   streams = graph.streams.size();
   for (Vertex from = 0; from < vertices; ++from) {
-    const auto [first, last] = boost::out_edges(from, graph.edges);
-    for (auto edge = first; edge != last; ++edge) {
+    graph.edges.for_each_out(from, [&](Vertex to, EdgeKind of) {
       before.push_back(from);
-      after.push_back(static_cast<Vertex>(boost::target(*edge, graph.edges)));
-      edge_kind.push_back(static_cast<std::uint8_t>(graph.edges[*edge]));
-    }
+      after.push_back(to);
+      edge_kind.push_back(static_cast<std::uint8_t>(of));
+    });
   }
 }
 

@@ -11,8 +11,6 @@
 #include "run/processes/walk_all.h"
 
 #include <fmt/format.h>
-#include <boost/graph/compressed_sparse_row_graph.hpp>
-#include <boost/range/iterator_range.hpp>
 
 #include <optional>
 #include <vector>

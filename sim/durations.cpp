@@ -23,7 +23,7 @@ std::size_t index(std::int32_t number) {
 }
 
 template <typename Predicate>
-bool any_step(const std::vector<Step>& steps, Predicate predicate) {
+bool any_step(const StepList& steps, Predicate predicate) {
   return std::any_of(steps.begin(), steps.end(), predicate);
 }
 
@@ -65,7 +65,7 @@ std::int32_t largest_call(const Subject& subject) {
   return most;
 }
 
-std::vector<bool> half_backwards(const std::vector<Step>& steps, std::size_t chunks) {
+std::vector<bool> half_backwards(const StepList& steps, std::size_t chunks) {
   std::vector<bool> weight(chunks, false);
   std::vector<bool> mixed(chunks, false);
   for (const Step& step : steps) {
@@ -137,6 +137,7 @@ double Durations::of(Vertex vertex) const {
   const TaskGraph& graph = subject_.graph;
   const TaskId first = graph.task_of[vertex];
   if (graph.is_meeting(vertex) || vertex != graph.end(first)) return 0;
+  if (!graph.tasks.is_member(first)) return of_task(first);
   double sum = 0;
   double longest = 0;
   std::size_t calls = 0;
@@ -165,9 +166,8 @@ bool Durations::is_further(TaskId task) const {
   return !further_.empty() && further_[task];
 }
 
-const TaskCosts& Durations::costs_of(const Task& task) const {
-  const Step& step = step_of(subject_.lowered, task);
-  const std::size_t rank = index(task.rank);
+const TaskCosts& Durations::costs_of(RankId of, const Step& step) const {
+  const std::size_t rank = of.index();
   const std::size_t chunk = index(step.chunk) - 1;
   const bool apart = step.part != Part::Whole;
   return apart ? layers_[rank][chunk][step.layer] : chunks_[rank][chunk];
@@ -176,20 +176,22 @@ const TaskCosts& Durations::costs_of(const Task& task) const {
 double Durations::quantizing(TaskId task) const {
   const Task& of = subject_.graph.tasks[task];
   if (!is_compute(of.kind) || of.kind == Kind::BackwardWeight) return 0;
-  const TaskCosts& costs = costs_of(of);
-  const double part = share(costs, step_of(subject_.lowered, of).part);
+  const Step step = step_of(subject_.lowered, of);
+  const TaskCosts& costs = costs_of(of.rank, step);
+  const double part = share(costs, step.part);
   return part * (of.kind == Kind::Forward ? costs.quantize_forward : costs.quantize_backward);
 }
 
 double Durations::beside(TaskId task) const {
-  return costs_of(subject_.graph.tasks[task]).beside;
+  const Task of = subject_.graph.tasks[task];
+  return costs_of(of.rank, step_of(subject_.lowered, of)).beside;
 }
 
 double Durations::computation(TaskId id) const {
   const Task& task = subject_.graph.tasks[id];
   const Step& step = step_of(subject_.lowered, task);
   const std::size_t rank = index(task.rank);
-  const TaskCosts& costs = costs_of(task);
+  const TaskCosts& costs = costs_of(task.rank, step);
   const double exchanged = exchanges_[rank] ? 0 : costs.dispatch + costs.combine;
   const double part = share(costs, step.part);
   switch (task.kind) {

@@ -44,7 +44,7 @@ struct Subject {
 
 /// Tells for each chunk (at chunk - 1) of a rank whether its B is the input-gradient half: the rank
 /// lists W of that chunk, and no microbatch is split by an I of its own.
-[[nodiscard]] std::vector<bool> half_backwards(const std::vector<Step>& steps, std::size_t chunks);
+[[nodiscard]] std::vector<bool> half_backwards(const StepList& steps, std::size_t chunks);
 
 /// Says which rank or chunk a setting is about that the schedule lacks; nullopt if it has all.
 [[nodiscard]] std::optional<std::string> misfit_of(const std::vector<CostSetting>& settings,
@@ -73,7 +73,7 @@ class Durations {
   [[nodiscard]] double beside(TaskId task) const;
 
  private:
-  [[nodiscard]] const TaskCosts& costs_of(const Task& computation) const;
+  [[nodiscard]] const TaskCosts& costs_of(RankId rank, const Step& computation) const;
   [[nodiscard]] LinkCosts link_of(const Task& transfer) const;
   [[nodiscard]] double lag_between(Vertex from, Vertex to) const;
   [[nodiscard]] double input_half(const TaskCosts& costs) const;

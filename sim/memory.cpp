@@ -34,7 +34,7 @@ class HeldByRank {
         halves_(half_backwards(subject.lowered.ranks[RankId(rank).index()],
                                as_index(subject.schedule.ranks[RankId(rank).index()].chunks))) {
     const auto r = RankId(rank).index();
-    const std::vector<Step>& steps = subject.lowered.ranks[r];
+    const StepList& steps = subject.lowered.ranks[r];
     const bool apart = std::any_of(steps.begin(), steps.end(),
                                    [](const Step& step) { return step.part != Part::Whole; });
     // They are counted for all ranks at once, and this is asked for each.

@@ -19,9 +19,10 @@ class SharedRun {
         shares_(!costs.devices.empty()),
         slow_(1 / costs.slowdown),
         crowded_(costs.crowded),
-        goes_ahead_(costs.ahead > 0 && subject.links == Links::Rendezvous) {
+        goes_ahead_(costs.ahead > 0 && subject.links == Links::Rendezvous),
+        times_(subject.graph.task_of.size()),
+        waits_(subject.graph.edges) {
     const std::size_t vertices = graph_.task_of.size();
-    times_.at.resize(vertices);
     if (goes_ahead_) {
       sent_at_.resize(vertices);
       alone_.resize(vertices);
@@ -33,16 +34,14 @@ class SharedRun {
   }
 
   TaskTimes run() {
-    for (Vertex from = 0; from < times_.at.size(); ++from) {
-      for_each_edge(from, [&](Vertex to, EdgeKind kind) {
-        ++times_.at[to].waits_for;
-        if (goes_ahead_ && (kind == EdgeKind::Message || kind == EdgeKind::Rendezvous)) {
+    for (Vertex from = 0; goes_ahead_ && from < times_.at.size(); ++from) {
+      graph_.edges.for_each_out(from, [&](Vertex to, EdgeKind kind) {
+        if (kind == EdgeKind::Message || kind == EdgeKind::Rendezvous)
           alone_[to] = !task_of(from).member && !task_of(to).member;
-        }
       });
     }
     for (Vertex vertex = 0; vertex < times_.at.size(); ++vertex) {
-      if (times_.at[vertex].waits_for == 0) push(0, Event::Kind::Ready, vertex);
+      if (waits_.none(vertex)) push(0, Event::Kind::Ready, vertex);
     }
     while (!events_.empty()) {
       const Event event = events_.pop();
@@ -108,17 +107,7 @@ class SharedRun {
     bool crowds = false;  // it computes, as the messages under way have counted it
   };
 
-  template <typename Visit>
-  void for_each_edge(Vertex from, Visit visit) const {
-    const auto [first, last] = boost::out_edges(from, graph_.edges);
-    for (auto edge = first; edge != last; ++edge) {
-      visit(boost::target(*edge, graph_.edges), graph_.edges[*edge]);
-    }
-  }
-
-  [[nodiscard]] const Task& task_of(Vertex vertex) const {
-    return graph_.tasks[graph_.task_of[vertex]];
-  }
+  [[nodiscard]] Task task_of(Vertex vertex) const { return graph_.tasks[graph_.task_of[vertex]]; }
   [[nodiscard]] std::size_t device_number(RankId rank) const {
     return shares_ ? as_index(costs_.devices[rank.index()]) : rank.index();
   }
@@ -172,11 +161,12 @@ class SharedRun {
     for (Vertex point = 0; point < graph_.task_of.size(); ++point) {
       if (!graph_.is_meeting(point)) continue;
       std::vector<RankId> members;
-      for_each_edge(point, [&](Vertex end, EdgeKind) { members.push_back(task_of(end).rank); });
+      graph_.edges.for_each_out(
+          point, [&](Vertex end, EdgeKind) { members.push_back(task_of(end).rank); });
       if (members.size() < 2) continue;
       members_.push_back(std::move(members));
       const auto number = static_cast<std::uint32_t>(members_.size());
-      for_each_edge(point, [&](Vertex end, EdgeKind) { members_of_[end] = number; });
+      graph_.edges.for_each_out(point, [&](Vertex end, EdgeKind) { members_of_[end] = number; });
     }
   }
 
@@ -292,16 +282,12 @@ class SharedRun {
     times_.makespan = std::max(times_.makespan, now_);
     Device& device = device_of(vertex);
     if (communicates(vertex)) communicate(device, -1);
-    for_each_edge(vertex, [&](Vertex to, EdgeKind kind) {
+    graph_.edges.for_each_out(vertex, [&](Vertex to, EdgeKind kind) {
       if (goes_ahead_ && is_send(task_of(vertex).kind) && from_start_to_end(kind)) {
         sent_at_[to] = now_;
       }
-      const double there = now_ + durations_.lag(kind, vertex, to);
-      TaskTimes::At& next = times_.at[to];
-      if (there > next.begin || (there == next.begin && vertex < next.bound_by))
-        next.bound_by = vertex;
-      next.begin = std::max(next.begin, there);
-      if (--next.waits_for == 0) push(next.begin, Event::Kind::Ready, to);
+      times_.bind(to, vertex, now_ + durations_.lag(kind, vertex, to));
+      if (waits_.take_last(to)) push(times_.at[to].begin, Event::Kind::Ready, to);
     });
   }
 
@@ -316,6 +302,7 @@ class SharedRun {
   double now_ = 0;
   std::size_t ran_ = 0;
   TaskTimes times_;
+  WaitCounts waits_;
   std::vector<Device> devices_;
   // Both are told for each end of a message, if some of it goes ahead: when its send began, and
   // whether neither side is a member of a fused group.

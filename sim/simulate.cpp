@@ -12,54 +12,63 @@ namespace capo {
 namespace {
 
 // Memory is asked for a few turns before it is needed: with ten million tasks nothing of a graph is
-// in a cache (a tenth of the time, bench/simulate).
+// in a cache.
 constexpr std::size_t kAhead = 8;
 
-void fetch_first_target(const TaskGraph& graph, Vertex of, const std::vector<TaskTimes::At>& at) {
-  const auto [first, last] = boost::out_edges(of, graph.edges);
-  if (first != last) __builtin_prefetch(&at[boost::target(*first, graph.edges)]);
-}
+// Runs each vertex as soon as it can, and if the one behind it can run then, that one next: it lies
+// beside it in memory.
+class FreeRun {
+ public:
+  FreeRun(const TaskGraph& graph, const Durations& durations)
+      : graph_(graph), durations_(durations), times_(graph.task_of.size()), waits_(graph.edges) {}
 
-// nullopt if tasks wait for each other.
-std::optional<TaskTimes> freely_if_it_finishes(const Subject& subject, const Durations& durations) {
-  const TaskGraph& graph = subject.graph;
-  const auto vertices = static_cast<Vertex>(graph.task_of.size());
-  TaskTimes times;
-  times.at.resize(vertices);
-  for (Vertex from = 0; from < vertices; ++from) {
-    times.at[from].done = durations.of(from);  // until it has run
-    const auto [first, last] = boost::out_edges(from, graph.edges);
-    for (auto edge = first; edge != last; ++edge) {
-      ++times.at[boost::target(*edge, graph.edges)].waits_for;
+  // nullopt if tasks wait for each other.
+  std::optional<TaskTimes> run() {
+    const auto vertices = static_cast<Vertex>(times_.at.size());
+    for (Vertex vertex = 0; vertex < vertices; ++vertex) {
+      times_.at[vertex].done = durations_.of(vertex);  // until it has run
+      if (waits_.none(vertex)) ready_.push_back(vertex);
     }
-  }
-  std::deque<Vertex> ready;  // in the order of their turn
-  for (Vertex vertex = 0; vertex < vertices; ++vertex) {
-    if (times.at[vertex].waits_for == 0) ready.push_back(vertex);
-  }
-  std::size_t ran = 0;
-  for (; !ready.empty(); ++ran) {
-    const Vertex from = ready.front();
-    ready.pop_front();
-    if (kAhead < ready.size()) fetch_first_target(graph, ready[kAhead], times.at);
-    times.at[from].done += times.at[from].begin;
-    const double done = times.at[from].done;
-    times.makespan = std::max(times.makespan, done);
-    const auto [first, last] = boost::out_edges(from, graph.edges);
-    for (auto edge = first; edge != last; ++edge) {
-      const Vertex to = boost::target(*edge, graph.edges);
-      const double there = done + durations.lag(graph.edges[*edge], from, to);
-      TaskTimes::At& next = times.at[to];
-      // The lower of two equal vertices counts, so that the order of the visits does not show.
-      const bool later = there > next.begin || (there == next.begin && from < next.bound_by);
-      if (later) next.bound_by = from;
-      next.begin = std::max(next.begin, there);
-      if (--next.waits_for == 0) ready.push_back(to);
+    std::size_t ran = 0;
+    while (!ready_.empty()) {
+      Vertex at = ready_.front();
+      ready_.pop_front();
+      if (kAhead < ready_.size()) fetch_targets(ready_[kAhead]);
+      for (++ran; frees_next(at); ++ran) ++at;
     }
+    if (ran < vertices) return std::nullopt;
+    return std::move(times_);
   }
-  if (ran < vertices) return std::nullopt;
-  return times;
-}
+
+ private:
+  void fetch_targets(Vertex of) const {
+    graph_.edges.for_each_out(of, [&](Vertex to, EdgeKind) { __builtin_prefetch(&times_.at[to]); });
+  }
+
+  // Runs a vertex. Whether the next one can run then; others that can are ready.
+  bool frees_next(Vertex from) {
+    times_.at[from].done += times_.at[from].begin;
+    const double done = times_.at[from].done;
+    times_.makespan = std::max(times_.makespan, done);
+    bool next = false;
+    graph_.edges.for_each_out(from, [&](Vertex to, EdgeKind kind) {
+      times_.bind(to, from, done + durations_.lag(kind, from, to));
+      if (!waits_.take_last(to)) return;
+      if (to == from + 1) {
+        next = true;
+      } else {
+        ready_.push_back(to);
+      }
+    });
+    return next;
+  }
+
+  const TaskGraph& graph_;
+  const Durations& durations_;
+  TaskTimes times_;
+  WaitCounts waits_;
+  std::deque<Vertex> ready_;  // in the order of their turn
+};
 
 bool shares_devices(const Costs& costs) {
   return costs.slowdown != 1 || costs.crowded != 1 || costs.ahead > 0 || !costs.devices.empty();
@@ -68,7 +77,7 @@ bool shares_devices(const Costs& costs) {
 }  // namespace
 
 TaskTimes run_freely(const Subject& subject, const Durations& durations) {
-  std::optional<TaskTimes> times = freely_if_it_finishes(subject, durations);
+  std::optional<TaskTimes> times = FreeRun(subject.graph, durations).run();
   CAPO_ASSERT(times.has_value(), "only what finishes is simulated");
   return *std::move(times);
 }
@@ -86,10 +95,11 @@ std::optional<TaskTimes> simulate_if_it_finishes(const Subject& subject, const C
     if (!execute(subject.graph).finishes()) return std::nullopt;
     return simulate(subject, costs);
   }
-  const std::vector<Task>& tasks = subject.graph.tasks;
+  const TaskList& tasks = subject.graph.tasks;
   if (std::any_of(tasks.begin(), tasks.end(), [](const Task& task) { return task.never; }))
     return std::nullopt;
-  return freely_if_it_finishes(subject, Durations(subject, costs));
+  const Durations durations(subject, costs);
+  return FreeRun(subject.graph, durations).run();
 }
 
 }  // namespace capo

@@ -15,8 +15,8 @@ bool is_computation(const TaskGraph& graph, Vertex vertex) {
 
 // The computation that set off what `vertex` waited for last; kNoVertex if there is none.
 Vertex origin_of(const TaskGraph& graph, const TaskTimes& times, Vertex vertex) {
-  Vertex at = times.at[vertex].bound_by;
-  while (at != kNoVertex && !is_computation(graph, at)) at = times.at[at].bound_by;
+  Vertex at = times.bound_by[vertex];
+  while (at != kNoVertex && !is_computation(graph, at)) at = times.bound_by[at];
   return at;
 }
 
@@ -83,6 +83,18 @@ class RankReading {
 
 }  // namespace
 
+WaitCounts::WaitCounts(const DependencyGraph& edges) : few_(edges.vertices()) {
+  for (Vertex from = 0; from < few_.size(); ++from) {
+    edges.for_each_out(from, [&](Vertex to, EdgeKind) {
+      if (few_[to] == kMany) {
+        ++many_[to];
+      } else if (++few_[to] == kMany) {
+        many_[to] = kMany;
+      }
+    });
+  }
+}
+
 std::string_view name_of(Idle::Cause cause) {
   constexpr std::array<std::string_view, 3> kNames{"warm-up", "wait", "drain"};
   return kNames[as_index(cause)];
@@ -128,7 +140,7 @@ std::vector<TaskId> critical_path(const Subject& subject, const TaskTimes& times
   const auto last = std::max_element(times.at.begin(), times.at.end(),
                                      [](const auto& a, const auto& b) { return a.done < b.done; });
   for (auto at = static_cast<Vertex>(last - times.at.begin()); at != kNoVertex;
-       at = times.at[at].bound_by) {
+       at = times.bound_by[at]) {
     const TaskId task = graph.task_of[at];
     if (!graph.is_meeting(at) && (path.empty() || path.back() != task)) path.push_back(task);
   }

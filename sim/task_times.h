@@ -21,8 +21,11 @@
 #include "core/graph/task_graph.h"
 #include "sim/durations.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace capo {
@@ -30,17 +33,26 @@ namespace capo {
 constexpr Vertex kNoVertex = 0xffffffff;
 
 struct TaskTimes {
-  /// All that one visit of a vertex needs lies side by side, since half of a simulation's time goes
-  /// into fetching it.
   struct At {
-    double begin = 0;             ///< when all that it waited for was there
-    double done = 0;              ///< when it was over
-    Vertex bound_by = kNoVertex;  ///< what it waited for last; kNoVertex: for nothing
-    std::uint32_t waits_for = 0;  ///< how much is not over yet; 0 when all has run
+    double begin = 0;  ///< when all that it waited for was there
+    double done = 0;   ///< when it was over
   };
 
-  std::vector<At> at;   ///< by vertex
-  double makespan = 0;  ///< when the last task was over
+  /// Times of a run in which nothing has happened yet.
+  explicit TaskTimes(std::size_t vertices) : at(vertices), bound_by(vertices, kNoVertex) {}
+
+  /// Tells a vertex when something that it waits for was there.
+  void bind(Vertex vertex, Vertex by, double there) {
+    // The lower of two equal vertices counts, so that the order of the calls does not show.
+    const bool later =
+        there > at[vertex].begin || (there == at[vertex].begin && by < bound_by[vertex]);
+    if (later) bound_by[vertex] = by;
+    at[vertex].begin = std::max(at[vertex].begin, there);
+  }
+
+  std::vector<At> at;            ///< by vertex
+  std::vector<Vertex> bound_by;  ///< by vertex: what it waited for last; kNoVertex: for nothing
+  double makespan = 0;           ///< when the last task was over
 
   [[nodiscard]] double start_of(const TaskGraph& graph, TaskId task) const {
     return at[graph.start(task)].begin;
@@ -48,6 +60,29 @@ struct TaskTimes {
   [[nodiscard]] double end_of(const TaskGraph& graph, TaskId task) const {
     return at[graph.end(task)].done;
   }
+};
+
+/// How much each vertex waits for that is not over yet. A byte does but for collectives of many
+/// ranks.
+class WaitCounts {
+ public:
+  explicit WaitCounts(const DependencyGraph& edges);
+
+  [[nodiscard]] bool none(Vertex vertex) const { return few_[vertex] == 0; }
+  /// One thing is over. Whether that was the last that the vertex waited for.
+  [[nodiscard]] bool take_last(Vertex vertex) {
+    if (few_[vertex] < kMany) return --few_[vertex] == 0;
+    const auto many = many_.find(vertex);
+    if (--many->second > 0) return false;
+    few_[vertex] = 0;
+    return true;
+  }
+
+ private:
+  static constexpr std::uint8_t kMany = 0xff;  // it is among many_
+
+  std::vector<std::uint8_t> few_;
+  std::unordered_map<Vertex, std::uint32_t> many_;
 };
 
 struct Idle {

@@ -115,7 +115,7 @@ std::vector<HeldMemory> held_by(const Simulation& simulation, std::size_t rank) 
 // is none, and what bound it counts.
 std::uint32_t bound_of(const Simulation& simulation, TaskId task) {
   const TaskGraph& graph = simulation.graph();
-  const auto bound_by = [&](Vertex vertex) { return simulation.times().at[vertex].bound_by; };
+  const auto bound_by = [&](Vertex vertex) { return simulation.times().bound_by[vertex]; };
   Vertex at = bound_by(graph.start(task));
   while (at != kNoVertex && graph.is_meeting(at)) at = bound_by(at);
   return at == kNoVertex ? kNoPosition : graph.task_of[at];

@@ -79,9 +79,7 @@ class Choice {
   }
 
  private:
-  [[nodiscard]] const Step& step_of(const Task& task) const {
-    return capo::step_of(lowered_, task);
-  }
+  [[nodiscard]] Step step_of(const Task& task) const { return capo::step_of(lowered_, task); }
 
   [[nodiscard]] bool in_view(const Task& task) const {
     if (options_.collapse && is_transfer(task.kind)) return false;

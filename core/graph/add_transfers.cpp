@@ -85,34 +85,34 @@ class NodeEnds {
 class StepKeeper {
  public:
   explicit StepKeeper(const Schedule& schedule) : schedule_(schedule) {
-    lowered.ranks.resize(schedule.ranks.size());
+    ranks.resize(schedule.ranks.size());
     for (std::size_t r = 0; r < schedule.ranks.size(); ++r)
-      lowered.ranks[r].reserve(schedule.ranks[r].order.size() * 3);
+      ranks[r].reserve(schedule.ranks[r].order.size() * 3);
   }
 
   void acts(RankId rank, std::uint32_t first, std::uint32_t end) {
     const auto& order = schedule_.ranks[rank.index()].order;
-    auto& steps = lowered.ranks[rank.index()];
+    auto& steps = ranks[rank.index()];
     for (std::uint32_t i = first; i < end; ++i) {
       steps.push_back(to_step(order[i].action(), i, order[i].group));
     }
   }
   void hands_on(const HandedOn& tensor) {
     const Entry& maker = schedule_.ranks[tensor.from.index()].order[tensor.entry];
-    lowered.ranks[tensor.from.index()].push_back(
+    ranks[tensor.from.index()].push_back(
         to_step({.kind = tensor.forward ? Kind::SendForward : Kind::SendBackward,
                  .chunk = maker.chunk,
                  .microbatch = tensor.microbatch},
                 tensor.entry));
     // A receive is made for the entry that will read it, which stands further on in its order.
-    lowered.ranks[tensor.to.index()].push_back(
+    ranks[tensor.to.index()].push_back(
         to_step({.kind = tensor.forward ? Kind::ReceiveForward : Kind::ReceiveBackward,
                  .chunk = tensor.reader,
                  .microbatch = tensor.microbatch},
                 kNoEntry));
   }
 
-  Lowered lowered;
+  std::vector<std::vector<Step>> ranks;
 
  private:
   const Schedule& schedule_;
@@ -284,7 +284,8 @@ class Sweeps {
 };
 
 // Names the entry that each receive was made for. Receives were put in before their readers.
-void name_readers(WithTransfers& result, const StageMap& map, std::int32_t microbatches) {
+void name_readers(std::vector<std::vector<Step>>& ranks, const StageMap& map,
+                  std::int32_t microbatches) {
   const auto cells = as_index(map.stages()) * as_index(microbatches);
   std::vector<std::uint32_t> reader(cells * 2, kNoEntry);
   const auto cell = [&](RankId rank, const Step& step, bool forward) -> std::uint32_t& {
@@ -292,14 +293,14 @@ void name_readers(WithTransfers& result, const StageMap& map, std::int32_t micro
     return reader[(stage * as_index(microbatches) + step.microbatch.index()) * 2 +
                   (forward ? 1 : 0)];
   };
-  for (std::size_t r = 0; r < result.lowered.ranks.size(); ++r) {
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
     const auto rank = static_cast<std::int32_t>(r);
-    for (const Step& step : result.lowered.ranks[r]) {
+    for (const Step& step : ranks[r]) {
       if (step.kind == Kind::Forward || is_backward(step.kind)) {
         cell(rank, step, step.kind == Kind::Forward) = step.entry;
       }
     }
-    for (Step& step : result.lowered.ranks[r]) {
+    for (Step& step : ranks[r]) {
       if (is_receive(step.kind)) step.entry = cell(rank, step, step.kind == Kind::ReceiveForward);
     }
   }
@@ -311,8 +312,9 @@ WithTransfers add_transfers(const Schedule& schedule, const StageMap& map,
                             std::int32_t microbatches) {
   StepKeeper keeper(schedule);
   const bool complete = Sweeps(schedule, map, microbatches, keeper).run();
-  WithTransfers result{.lowered = std::move(keeper.lowered), .complete = complete};
-  if (complete) name_readers(result, map, microbatches);
+  if (complete) name_readers(keeper.ranks, map, microbatches);
+  WithTransfers result{.lowered = {}, .complete = complete};
+  for (std::vector<Step>& steps : keeper.ranks) result.lowered.ranks.emplace_back(std::move(steps));
   return result;
 }
 

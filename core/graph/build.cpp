@@ -35,7 +35,7 @@ class Builder {
     for (const auto& rank : lowered_.ranks) steps += rank.size();
     graph.tasks.reserve(steps);
     graph.task_of.reserve(steps * 2);
-    edges_.reserve(steps * edges_per_task);
+    edges_.reserve(steps * 2, steps * edges_per_task);
   }
 
   enum class Take : std::uint8_t { Computations, WithExchangesInTurn, AllButTransfers, All };
@@ -70,7 +70,7 @@ class Builder {
                                      kNoTask};  // the next send of their kind waits for them
       pending_waits_.clear();
       for (TaskId id = graph.first_of[r]; id < graph.first_of[r + 1]; ++id) {
-        const Task& task = graph.tasks[id];
+        const Task task = graph.tasks[id];
         TaskId& latest = latest_in[task.stream];
         const bool joins = latest != kNoTask && graph.start(latest) == task.start;
         if (latest != kNoTask && !joins) {
@@ -185,15 +185,15 @@ class Builder {
   // rank alone shows.
   void add_transferred_data() {
     for (TaskId id = 0; id < graph.tasks.size(); ++id) {
-      Task& task = graph.tasks[id];
+      const Task task = graph.tasks[id];
       if (is_send(task.kind)) {
         const Thing made = task.kind == Kind::SendForward ? Thing::Forward : Thing::Backward;
         const TaskId producer = find(made, task);
         if (producer == kNoTask) {
-          task.never = true;
+          graph.tasks.set_never(id);
         } else if (!same_rank(producer, id) || graph.tasks[producer].step > task.step) {
           fault(TransferFault::Kind::SendTooEarly, id, producer);
-          task.never = true;
+          graph.tasks.set_never(id);
         } else {
           edge(producer, id, EdgeKind::Data);
         }
@@ -216,7 +216,7 @@ class Builder {
   void finish() {
     lookup_ = TaskLookup(0, 0);
     first_.reset();
-    graph.edges = edges_.graph(graph.task_of.size());
+    graph.edges = edges_.take_graph(graph.task_of.size());
     graph.member_edges = edges_.take_member_edges();
   }
 
@@ -230,9 +230,7 @@ class Builder {
            (take == Take::WithExchangesInTurn && is_exchange(kind));
   }
   [[nodiscard]] Vertex end(TaskId task) const { return graph.end(task); }
-  [[nodiscard]] const Step& step_of(const Task& task) const {
-    return capo::step_of(lowered_, task);
-  }
+  [[nodiscard]] Step step_of(const Task& task) const { return capo::step_of(lowered_, task); }
   [[nodiscard]] TaskId find(Thing thing, const Task& of) const {
     return lookup_.find(thing, of.stage, of.microbatch);
   }
@@ -276,7 +274,7 @@ class Builder {
     if (begun != kNoTask && same_rank(begun, wait))
       edge(begun, wait, EdgeKind::Wait);
     else
-      graph.tasks[wait].never = true;
+      graph.tasks.set_never(wait);
   }
 
   void edge(TaskId from, TaskId to, EdgeKind kind) {
@@ -291,8 +289,7 @@ class Builder {
     faults.push_back({.kind = kind, .task = task, .other = other});
   }
 
-  void add_task(std::int32_t rank, const std::vector<Step>& steps, std::uint32_t at,
-                Communicators layout) {
+  void add_task(std::int32_t rank, const StepList& steps, std::uint32_t at, Communicators layout) {
     const Step& step = steps[at];
     const auto id = static_cast<TaskId>(graph.tasks.size());
     Task task{.rank = rank,
@@ -308,14 +305,10 @@ class Builder {
                               group_of(groups_, rank, step.kind) < groups_.size());
     has_parameter_actions_ = has_parameter_actions_ || is_parameter_action(step.kind);
     const bool issued_apart = transfer && on_lazy_channel(layout, steps, at);
-    const bool joins = !issued_apart && id > graph.first_of.back() &&
-                       in_one(steps, graph.tasks.back().step, at) &&
-                       graph.tasks.back().split == task.split &&
-                       share_a_stream(steps[graph.tasks.back().step], step) &&
-                       is_transfer(graph.tasks.back().kind) == transfer;
-    if (joins) {
-      task.start = graph.tasks.back().start;
-      task.member = graph.tasks.back().member = true;
+    if (!issued_apart && id > graph.first_of.back() && joins_latest(steps, task)) {
+      graph.tasks.set_member(id - 1);
+      task.start = graph.start(id - 1);
+      task.member = true;
     } else {
       task.start = static_cast<Vertex>(graph.task_of.size());
       graph.task_of.push_back(id);
@@ -329,16 +322,23 @@ class Builder {
     if (has_microbatch(step.kind) && !is_send_wait(step.kind)) enter(id);
   }
 
+  // Whether a task shares the vertex of the latest task of its rank.
+  [[nodiscard]] bool joins_latest(const StepList& steps, const Task& task) const {
+    const Task latest = graph.tasks.back();
+    return in_one(steps, latest.step, task.step) && latest.split == task.split &&
+           share_a_stream(steps[latest.step], steps[task.step]) &&
+           is_transfer(latest.kind) == is_transfer(task.kind);
+  }
+
   // Whether two steps belong to one composite or group, even if steps between them are left out.
-  [[nodiscard]] static bool in_one(const std::vector<Step>& steps, std::uint32_t first,
-                                   std::uint32_t last) {
+  [[nodiscard]] static bool in_one(const StepList& steps, std::uint32_t first, std::uint32_t last) {
     while (last > first && steps[last].group == Group::Continues) --last;
     return last == first;
   }
 
   // Enters the task into the lookup, unless its name is taken or its stage lives elsewhere.
   void enter(TaskId id) {
-    Task& task = graph.tasks[id];
+    const Task task = graph.tasks[id];
     if (!lookup_.holds(task.stage, task.microbatch) || map_.home(task.stage).rank != task.rank) {
       return;
     }
@@ -405,7 +405,7 @@ class Builder {
 
   // Adds the edge to `reader` from its input, which is made on this rank or received.
   void receive_input(TaskId reader, Thing made, Thing received) {
-    Task& task = graph.tasks[reader];
+    const Task task = graph.tasks[reader];
     const StageId producer_stage = map_.neighbour(task.kind, task.stage);
     if (producer_stage == kNoStage) return;
     if (map_.same_rank(producer_stage, task.stage)) {
@@ -417,10 +417,10 @@ class Builder {
       const Thing sent = made == Thing::Forward ? Thing::SendF : Thing::SendB;
       fault(TransferFault::Kind::NotReceived, reader,
             lookup_.find(sent, producer_stage, task.microbatch));
-      task.never = true;
+      graph.tasks.set_never(reader);
     } else if (same_rank(receive, reader) && graph.tasks[receive].step > task.step) {
       fault(TransferFault::Kind::ReceiveTooLate, receive, reader);
-      task.never = true;
+      graph.tasks.set_never(reader);
     } else {
       edge(receive, reader, EdgeKind::Data);
     }

@@ -1,13 +1,9 @@
-// The part of meetings.h that looks for races. It stands apart since Boost's topological sort
-// throws, and the rest of what decides a verdict is measured without exceptions
-// (core/CMakeLists.txt).
+// The part of meetings.h that looks for races.
 
+#include "core/base/assert.h"
 #include "core/graph/meetings.h"
 
-#include <boost/graph/topological_sort.hpp>
-
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <utility>
@@ -29,20 +25,34 @@ std::vector<TaskId> clock_of(const TaskGraph& graph, const std::vector<Vertex>& 
   std::vector<TaskId> clock(graph.task_of.size(), kBeforeAll);
   for (const Vertex from : order) {
     const TaskId after = std::max(clock[from], ended_at[from]);
-    const auto [first, last] = boost::out_edges(from, graph.edges);
-    for (auto edge = first; edge != last; ++edge) {
-      TaskId& of_target = clock[boost::target(*edge, graph.edges)];
-      of_target = std::max(of_target, after);
-    }
+    graph.edges.for_each_out(from,
+                             [&](Vertex to, EdgeKind) { clock[to] = std::max(clock[to], after); });
   }
   return clock;
 }
 
+// Returns all vertices, each behind those that it waits for.
+std::vector<Vertex> order_of(const TaskGraph& graph) {
+  const auto vertices = static_cast<Vertex>(graph.task_of.size());
+  std::vector<std::uint32_t> waits_for(vertices, 0);
+  for (Vertex from = 0; from < vertices; ++from)
+    graph.edges.for_each_out(from, [&](Vertex to, EdgeKind) { ++waits_for[to]; });
+  std::vector<Vertex> order;
+  for (Vertex vertex = 0; vertex < vertices; ++vertex) {
+    if (waits_for[vertex] == 0) order.push_back(vertex);
+  }
+  for (std::size_t at = 0; at < order.size(); ++at) {
+    graph.edges.for_each_out(order[at], [&](Vertex to, EdgeKind) {
+      if (--waits_for[to] == 0) order.push_back(to);
+    });
+  }
+  CAPO_ASSERT(order.size() == vertices, "races are looked for in what finishes");
+  return order;
+}
+
 class Races {
  public:
-  explicit Races(const TaskGraph& graph) : graph_(graph) {
-    boost::topological_sort(graph.edges, std::back_inserter(order_));
-    std::reverse(order_.begin(), order_.end());
+  explicit Races(const TaskGraph& graph) : graph_(graph), order_(order_of(graph)) {
     positions_.resize(graph.tasks.size());
     std::vector<TaskId> count(graph.streams.size(), kBeforeAll);
     for (TaskId id = 0; id < graph.tasks.size(); ++id) {

@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 
 namespace capo {
 
@@ -14,10 +15,7 @@ namespace {
 // Calls visit(target, kind) for every edge out of `from`.
 template <typename Visit>
 void for_each_edge(const TaskGraph& graph, Vertex from, Visit visit) {
-  const auto [first, last] = boost::out_edges(from, graph.edges);
-  for (auto edge = first; edge != last; ++edge) {
-    visit(boost::target(*edge, graph.edges), graph.edges[*edge]);
-  }
+  graph.edges.for_each_out(from, visit);
 }
 
 // Whether a task that waits for something that nobody makes waits for ever, or finds it there.

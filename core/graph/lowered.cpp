@@ -3,24 +3,35 @@
 #include "core/base/assert.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace capo {
+
+namespace {
+
+StepList steps_as_written(const std::vector<Entry>& order) {
+  const auto is_idle = [](const Entry& entry) { return entry.kind == Kind::Idle; };
+  if (std::none_of(order.begin(), order.end(), is_idle)) return StepList(std::span(order));
+  std::vector<Step> steps;
+  steps.reserve(order.size());
+  for (std::uint32_t at = 0; at < order.size(); ++at) {
+    const Entry& entry = order[at];
+    if (!is_idle(entry)) steps.push_back(to_step(entry.action(), at, entry.group));
+  }
+  return StepList(std::move(steps));
+}
+
+}  // namespace
 
 Lowered as_written(const Schedule& schedule) {
   Lowered lowered;
   for (const RankOrder& rank : schedule.ranks) {
-    auto& steps = lowered.ranks.emplace_back();
-    steps.reserve(rank.order.size());
-    for (std::uint32_t at = 0; at < rank.order.size(); ++at) {
-      const Entry& entry = rank.order[at];
-      if (entry.kind == Kind::Idle) continue;
-      steps.push_back(to_step(entry.action(), at, entry.group));
-    }
+    lowered.ranks.push_back(steps_as_written(rank.order));
   }
   return lowered;
 }
 
-bool in_mixed_group(const std::vector<Step>& steps, std::uint32_t at) {
+bool in_mixed_group(const StepList& steps, std::uint32_t at) {
   if (steps[at].group == Group::Alone) return false;
   std::uint32_t first = at;
   while (steps[first].group == Group::Continues) --first;
@@ -45,7 +56,7 @@ namespace {
 
 // The place is behind all that was made for an entry in front of the reset, and behind the group
 // that one of these may be in.
-std::uint32_t place_behind(const std::vector<Step>& steps, std::uint32_t entries) {
+std::uint32_t place_behind(const StepList& steps, std::uint32_t entries) {
   std::size_t behind = steps.size();
   while (behind > 0 && steps[behind - 1].entry >= entries) --behind;
   while (behind < steps.size() && steps[behind].group == Group::Continues) ++behind;

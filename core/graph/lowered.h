@@ -12,7 +12,11 @@
 #include "core/order/ids.h"
 #include "core/order/schedule.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <span>
+#include <utility>
 #include <vector>
 
 namespace capo {
@@ -61,8 +65,59 @@ static_assert(static_cast<unsigned>(Kind::Idle) < 32, "a step's kind has five bi
   return step;
 }
 
+/// Goes over a list that makes its elements when it is asked for them.
+template <typename List, typename Element>
+class MadeIterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = Element;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const Element*;
+  using reference = Element;
+
+  MadeIterator(const List& list, std::size_t at) : list_(&list), at_(at) {}
+
+  [[gnu::always_inline]] Element operator*() const { return (*list_)[at_]; }
+  MadeIterator& operator++() {
+    ++at_;
+    return *this;
+  }
+  MadeIterator operator++(int) { return {*list_, at_++}; }
+  bool operator==(const MadeIterator& other) const { return at_ == other.at_; }
+
+ private:
+  const List* list_;
+  std::size_t at_;
+};
+
+/// The steps of a rank: a list of their own, or the entries of an order as they stand, which are
+/// not copied and outlive it. A step is made when it is asked for, as tasks are (task_graph.h).
+class StepList {
+ public:
+  using Iterator = MadeIterator<StepList, Step>;
+
+  StepList() = default;
+  explicit StepList(std::vector<Step> steps) : own_(std::move(steps)) {}
+  /// Precondition: no entry is an idle slot.
+  explicit StepList(std::span<const Entry> written) : written_(written) {}
+
+  [[nodiscard]] std::size_t size() const {
+    return written_.empty() ? own_.size() : written_.size();
+  }
+  [[nodiscard, gnu::always_inline]] Step operator[](std::size_t at) const {
+    if (written_.empty()) return own_[at];
+    return to_step(written_[at].action(), static_cast<std::uint32_t>(at), written_[at].group);
+  }
+  [[nodiscard]] Iterator begin() const { return {*this, 0}; }
+  [[nodiscard]] Iterator end() const { return {*this, size()}; }
+
+ private:
+  std::vector<Step> own_;
+  std::span<const Entry> written_;  // empty: the steps are own_
+};
+
 struct Lowered {
-  std::vector<std::vector<Step>> ranks;
+  std::vector<StepList> ranks;
 };
 
 /// The kind of the other end of a transfer.
@@ -95,8 +150,9 @@ constexpr bool is_node(Kind kind) {
   return is_forward_node(kind) || is_backward_node(kind);
 }
 
-/// The steps of the entries as they stand, without idle slots.
+/// The steps of the entries as they stand, without idle slots. The schedule outlives them.
 [[nodiscard]] Lowered as_written(const Schedule& schedule);
+Lowered as_written(const Schedule&&) = delete;
 
 struct WithTransfers {
   Lowered lowered;
@@ -116,7 +172,7 @@ struct WithTransfers {
                                      std::int32_t microbatches);
 
 /// Whether the step at `at` of a rank belongs to a fused group that holds both sends and receives.
-[[nodiscard]] bool in_mixed_group(const std::vector<Step>& steps, std::uint32_t at);
+[[nodiscard]] bool in_mixed_group(const StepList& steps, std::uint32_t at);
 
 /// Whether any order of capture holds a transfer.
 [[nodiscard]] bool has_transfers(const Schedule& schedule);

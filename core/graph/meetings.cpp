@@ -37,14 +37,14 @@ class Pairing {
   // Sorts each transfer into those that have a partner and those that wait for ever.
   void find_partners() {
     for (TaskId id = 0; id < graph_.tasks.size(); ++id) {
-      Task& task = graph_.tasks[id];
+      const Task task = graph_.tasks[id];
       if (!is_transfer(task.kind)) continue;
       const StageId there = map_.neighbour(task.kind, task.stage);
       const bool nowhere =
           there == kNoStage || map_.home(there).rank < 0 || map_.home(there).rank == task.rank;
       if (nowhere) {
         fault(TransferFault::Kind::Nowhere, id);
-        task.never = true;
+        graph_.tasks.set_never(id);
         continue;
       }
       // The task repeats a transfer, which was reported, or a stray rank makes it.
@@ -62,7 +62,7 @@ class Pairing {
       } else if (!sends) {
         fault(TransferFault::Kind::OtherCommunicator, id, partner);
       }
-      if (!sends || held_ == 0) task.never = true;
+      if (!sends || held_ == 0) graph_.tasks.set_never(id);
     }
   }
 
@@ -138,13 +138,13 @@ Message message_of(const Task& transfer) {
 
 std::uint8_t communicator_between(Communicators layout, const Lowered& lowered,
                                   const Task& transfer) {
-  const std::vector<Step>& steps = lowered.ranks[transfer.rank.index()];
+  const StepList& steps = lowered.ranks[transfer.rank.index()];
   const bool other = (layout == Communicators::PerDirection && carries_gradient(transfer.kind)) ||
                      on_lazy_channel(layout, steps, transfer.step);
   return static_cast<std::uint8_t>((other ? 2U : 0U) | steps[transfer.step].communicator);
 }
 
-bool on_lazy_channel(Communicators layout, const std::vector<Step>& steps, std::uint32_t at) {
+bool on_lazy_channel(Communicators layout, const StepList& steps, std::uint32_t at) {
   return layout == Communicators::LazyHybrid && !in_mixed_group(steps, at);
 }
 
@@ -186,7 +186,7 @@ bool meet(const Lowered& lowered, const std::vector<std::vector<TaskId>>& member
                       .other = ends ? kNoTask : first,
                       .group = group});
     for (const auto& waiting : members) {
-      if (k < waiting.size()) graph.tasks[waiting[k]].never = true;
+      if (k < waiting.size()) graph.tasks.set_never(waiting[k]);
     }
     return false;
   }
@@ -250,7 +250,7 @@ class FirstUseWiring {
     for (std::size_t r = 0; r + 1 < of_.first_of.size(); ++r) add_uses_of(r);
     made_.graph.first_of.push_back(static_cast<TaskId>(made_.graph.tasks.size()));
     for (const auto& [communicator, uses] : uses_) meet_members(communicator, uses);
-    made_.graph.edges = edges_.graph(made_.graph.task_of.size());
+    made_.graph.edges = edges_.take_graph(made_.graph.task_of.size());
     return std::move(made_);
   }
 
@@ -294,7 +294,8 @@ class FirstUseWiring {
     use.split = true;
     use.never = use.member = false;
     graph.tasks.push_back(use);
-    graph.task_of.insert(graph.task_of.end(), 2, id);
+    graph.task_of.push_back(id);
+    graph.task_of.push_back(id);
     if (id > graph.first_of.back()) edges_.add(graph.end(id - 1), use.start, EdgeKind::Stream);
     edges_.add(use.start, use.start + 1, EdgeKind::Span);
     return id;
@@ -321,7 +322,7 @@ class FirstUseWiring {
                                      [&](TaskId use) { return graph.tasks[use].rank == member; });
       if (comes) continue;
       made_.absences.push_back({.task = uses.front(), .member = member});
-      for (const TaskId use : uses) graph.tasks[use].never = true;
+      for (const TaskId use : uses) graph.tasks.set_never(use);
       return;
     }
     join(uses, graph, edges_);

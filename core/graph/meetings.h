@@ -58,8 +58,7 @@ void pair_transfers(const Lowered& lowered, const StageMap& map, const TaskLooku
 /// Whether a transfer runs on the channel of its two ranks that a lazy parent makes for it, alone
 /// among those that its group holds. Where the layout has such channels, all others run on the
 /// parent.
-[[nodiscard]] bool on_lazy_channel(Communicators layout, const std::vector<Step>& steps,
-                                   std::uint32_t at);
+[[nodiscard]] bool on_lazy_channel(Communicators layout, const StepList& steps, std::uint32_t at);
 
 /// Members of a group perform the same one together: of two ranks, those that are equal.
 struct Collective {

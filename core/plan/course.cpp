@@ -2,9 +2,6 @@
 
 #include "core/base/assert.h"
 
-#include <boost/graph/compressed_sparse_row_graph.hpp>
-#include <boost/range/iterator_range.hpp>
-
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
@@ -138,9 +135,7 @@ class GraphCourse {
     const std::size_t vertices = graph_.task_of.size();
     std::vector<std::uint32_t> waits_for(vertices, 0);
     for (Vertex v = 0; v < vertices; ++v) {
-      for (const auto edge : boost::make_iterator_range(out_edges(v, graph_.edges))) {
-        ++waits_for[target(edge, graph_.edges)];
-      }
+      graph_.edges.for_each_out(v, [&](Vertex to, EdgeKind) { ++waits_for[to]; });
     }
     std::vector<Vertex> ready;
     std::vector<Vertex> sent;
@@ -157,13 +152,12 @@ class GraphCourse {
       happen(vertex);
       const TaskId task = graph_.task_of[vertex];
       const bool over = !graph_.is_meeting(vertex) && vertex == graph_.end(task);
-      const auto [first, end] = out_edges(vertex, graph_.edges);
-      for (auto edge = first; edge != end; ++edge) {
-        const auto next = static_cast<Vertex>(target(*edge, graph_.edges));
-        if (!over || !clocks_.hold(next, point(task)))
-          clocks_.join(vertex, next, std::next(edge) == end);
+      std::size_t left = graph_.edges.out_degree(vertex);
+      graph_.edges.for_each_out(vertex, [&](Vertex next, EdgeKind) {
+        --left;
+        if (!over || !clocks_.hold(next, point(task))) clocks_.join(vertex, next, left == 0);
         if (--waits_for[next] == 0) wake(next);
-      }
+      });
       clocks_.release(vertex);
     }
     CAPO_ASSERT(ran == vertices, "only what finishes has a course");
@@ -241,18 +235,16 @@ class GraphCourse {
   [[nodiscard]] TaskId receive_of(TaskId send) const {
     const std::int32_t there = map_.neighbour(graph_.tasks[send].kind, graph_.tasks[send].stage);
     TaskId found = kNoTask;
-    for (const auto edge :
-         boost::make_iterator_range(out_edges(graph_.start(send), graph_.edges))) {
-      if (graph_.edges[edge] != EdgeKind::Message) continue;
-      const TaskId first = graph_.task_of[target(edge, graph_.edges)];
-      graph_.for_each_task(graph_.tasks[first].start, [&](TaskId id) {
+    graph_.edges.for_each_out(graph_.start(send), [&](Vertex to, EdgeKind kind) {
+      if (kind != EdgeKind::Message) return;
+      graph_.for_each_task(graph_.start(graph_.task_of[to]), [&](TaskId id) {
         const Task& other = graph_.tasks[id];
         if (other.kind == other_end(graph_.tasks[send].kind) && other.stage == there &&
             other.microbatch == graph_.tasks[send].microbatch) {
           found = id;
         }
       });
-    }
+    });
     CAPO_ASSERT(found != kNoTask, "what finishes has a receive for each send");
     return found;
   }

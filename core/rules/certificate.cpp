@@ -29,8 +29,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <boost/graph/compressed_sparse_row_graph.hpp>
-#include <boost/range/iterator_range.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -91,8 +89,7 @@ Steps steps_of(const TaskGraph& graph) {
     if (graph.end(id) != graph.start(id)) stream.push_back(graph.end(id));
   }
   for (Vertex v = 0; v < graph.task_of.size(); ++v) {
-    for (const auto edge : boost::make_iterator_range(out_edges(v, graph.edges)))
-      steps.next[v].push_back(static_cast<Vertex>(target(edge, graph.edges)));
+    graph.edges.for_each_out(v, [&](Vertex to, EdgeKind) { steps.next[v].push_back(to); });
   }
   return steps;
 }

@@ -20,7 +20,7 @@ bool any_step(const Context& context, Is is) {
   const auto& wirings = context.wirings();
   return std::any_of(wirings.begin(), wirings.end(), [&](const auto& wiring) {
     const auto& ranks = wiring->lowered().ranks;
-    return std::any_of(ranks.begin(), ranks.end(), [&](const std::vector<Step>& steps) {
+    return std::any_of(ranks.begin(), ranks.end(), [&](const StepList& steps) {
       return std::any_of(steps.begin(), steps.end(), is);
     });
   });

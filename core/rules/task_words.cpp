@@ -20,7 +20,7 @@ struct Origin {
   bool written;  // the entry is the task itself, not what a transfer was added for
 };
 
-const Step& step_of(const Wiring& wiring, const TaskGraph& graph, TaskId task) {
+Step step_of(const Wiring& wiring, const TaskGraph& graph, TaskId task) {
   return capo::step_of(wiring.lowered_for(graph), graph.tasks[task]);
 }
 

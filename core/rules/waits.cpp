@@ -19,7 +19,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -123,10 +122,10 @@ void wait_without_send(const Context& context, Findings& out) {
 
 // The first wait for a send of the step.
 TaskId first_wait_for_a_send(const Wiring& wiring) {
-  const std::vector<Task>& tasks = wiring.transfers().graph.tasks;
-  const auto found = std::find_if(tasks.begin(), tasks.end(),
-                                  [](const Task& task) { return is_send_wait(task.kind); });
-  return static_cast<TaskId>(found - tasks.begin());
+  const TaskList& tasks = wiring.transfers().graph.tasks;
+  TaskId first = 0;
+  while (first < tasks.size() && !is_send_wait(tasks[first].kind)) ++first;
+  return first;
 }
 
 Diagnostic never_waited_for(const Context& context, const Wiring& wiring, TaskId send,

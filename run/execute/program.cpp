@@ -2,9 +2,6 @@
 
 #include "core/base/assert.h"
 
-#include <boost/graph/compressed_sparse_row_graph.hpp>
-#include <boost/range/iterator_range.hpp>
-
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -183,11 +180,10 @@ class Builder {
       });
     }
     for (Vertex vertex = 0; vertex < graph.task_of.size(); ++vertex) {
-      for (const auto out : boost::make_iterator_range(out_edges(vertex, graph.edges))) {
-        const auto to = static_cast<NodeId>(target(out, graph.edges));
+      graph.edges.for_each_out(vertex, [&](Vertex to, EdgeKind) {
         edge(vertex, to);
         if (graph.is_meeting(to)) meet(graph.tasks[graph.task_of[vertex]], nodes_[to]);
-      }
+      });
     }
     cross_at_meetings(graph);
     program.transfers = transfers_of(table_, course_);

@@ -19,9 +19,7 @@ Walk::Walk(const Walkable& of, std::int32_t rank, MessageLibrary& library, const
   for (Vertex from = 0; from < graph_.task_of.size(); ++from) {
     if (!own(from)) continue;
     ++count_;
-    for (const auto edge : boost::make_iterator_range(out_edges(from, graph_.edges))) {
-      ++waits_for_[target(edge, graph_.edges)];
-    }
+    graph_.edges.for_each_out(from, [&](Vertex to, EdgeKind) { ++waits_for_[to]; });
   }
   for (Vertex vertex = 0; vertex < graph_.task_of.size(); ++vertex) {
     if (own(vertex) && waits_for_[vertex] == 0) ready_.push_back(vertex);
@@ -54,10 +52,9 @@ bool Walk::go_on() {
 void Walk::run(Vertex vertex) {
   ran_.push_back(vertex);
   if (vertex == graph_.start(graph_.task_of[vertex]) && !tried_.contains(vertex)) begin(vertex);
-  for (const auto edge : boost::make_iterator_range(out_edges(vertex, graph_.edges))) {
-    const auto next = static_cast<Vertex>(target(edge, graph_.edges));
+  graph_.edges.for_each_out(vertex, [&](Vertex next, EdgeKind) {
     if (own(next) && --waits_for_[next] == 0) ready_.push_back(next);
-  }
+  });
 }
 
 void Walk::begin(Vertex vertex) {

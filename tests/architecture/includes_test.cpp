@@ -139,10 +139,8 @@ TEST(Architecture, HeadersOfCoreStayFreeOfHeavyLibraries) {
   for (const SourceFile& file : product_files()) {
     if (file.part != "core" || !file.path.ends_with(".h")) continue;
     for (const std::string& include : file.includes) {
-      // Boost.Graph is what the task graph is made of: whoever includes this asks for it.
-      const bool opted = file.path == "core/graph/task_graph.h";
       const bool heavy = include.starts_with("nlohmann/") || include.starts_with("CLI/") ||
-                         (include.starts_with("boost/") && !opted) || include.starts_with("fmt/");
+                         include.starts_with("boost/") || include.starts_with("fmt/");
       EXPECT_FALSE(heavy) << file.path << " includes " << include;
     }
   }

@@ -65,13 +65,11 @@ TEST(SimulationLaws, TimeNeverRunsBackwards) {
     for (Vertex from = 0; from < graph.task_of.size(); ++from) {
       EXPECT_GE(times.at[from].begin, 0);
       EXPECT_EQ(times.at[from].done, times.at[from].begin + durations.of(from));
-      const auto [first, last] = boost::out_edges(from, graph.edges);
-      for (auto edge = first; edge != last; ++edge) {
-        const Vertex to = boost::target(*edge, graph.edges);
-        const double lag = durations.lag(graph.edges[*edge], from, to);
+      graph.edges.for_each_out(from, [&](Vertex to, EdgeKind kind) {
+        const double lag = durations.lag(kind, from, to);
         EXPECT_GE(lag, 0);
         EXPECT_GE(times.at[to].begin, times.at[from].done + lag);
-      }
+      });
     }
   });
 }
@@ -84,13 +82,10 @@ TEST(SimulationLaws, EverythingBeginsAsSoonAsItCan) {
     const Durations durations(simulation.subject(), simulation.costs());
     std::vector<double> there(graph.task_of.size(), 0);
     for (Vertex from = 0; from < graph.task_of.size(); ++from) {
-      const auto [first, last] = boost::out_edges(from, graph.edges);
-      for (auto edge = first; edge != last; ++edge) {
-        const Vertex to = boost::target(*edge, graph.edges);
-        const double lag = durations.lag(graph.edges[*edge], from, to);
-        if (times.at[to].bound_by == from)
-          there[to] = std::max(there[to], times.at[from].done + lag);
-      }
+      graph.edges.for_each_out(from, [&](Vertex to, EdgeKind kind) {
+        const double lag = durations.lag(kind, from, to);
+        if (times.bound_by[to] == from) there[to] = std::max(there[to], times.at[from].done + lag);
+      });
     }
     for (Vertex vertex = 0; vertex < there.size(); ++vertex)
       EXPECT_EQ(times.at[vertex].begin, there[vertex]);

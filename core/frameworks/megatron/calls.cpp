@@ -597,8 +597,9 @@ MegatronLowering lower_megatron(const Schedule& schedule, MegatronCalls calls, b
     }
     run.finish();
     if (run.fault()) result.faults.push_back(*run.fault());
-    result.lowered.ranks[as_index(r)] = run.steps();
-    name_readers(rank, run.fault(), result.lowered.ranks[as_index(r)]);
+    std::vector<Step> steps = run.steps();
+    name_readers(rank, run.fault(), steps);
+    result.lowered.ranks[as_index(r)] = StepList(std::move(steps));
   }
   return result;
 }

@@ -131,7 +131,7 @@ Lowered take_layers_apart(const Lowered& lowered,
                           const EpOverlap& options) {
   Lowered apart;
   for (std::size_t r = 0; r < lowered.ranks.size(); ++r) {
-    const std::vector<Step>& steps = lowered.ranks[r];
+    const StepList& steps = lowered.ranks[r];
     Expansion expansion(layers[r], options);
     for (std::size_t at = 0; at < steps.size(); ++at) {
       const Step& step = steps[at];
@@ -149,7 +149,7 @@ Lowered take_layers_apart(const Lowered& lowered,
         expansion.steps.push_back(step);
       }
     }
-    apart.ranks.push_back(std::move(expansion.steps));
+    apart.ranks.emplace_back(std::move(expansion.steps));
   }
   return apart;
 }
@@ -161,12 +161,12 @@ bool is_of_same_microbatch(const Step& a, const Step& b) {
 }
 
 // Whether the step at `at` is the weight gradient of `of`.
-bool is_weight_of(const Step& of, const std::vector<Step>& steps, std::size_t at) {
+bool is_weight_of(const Step& of, const StepList& steps, std::size_t at) {
   return at < steps.size() && steps[at].kind == Kind::BackwardWeight &&
          is_of_same_microbatch(of, steps[at]);
 }
 
-std::vector<Step> take_list_apart(const std::vector<Step>& steps, const EpOverlap& options) {
+std::vector<Step> take_list_apart(const StepList& steps, const EpOverlap& options) {
   std::int32_t chunks = 0;
   for (const Step& step : steps) chunks = std::max<std::int32_t>(chunks, step.chunk);
   const std::vector<std::int32_t> one_layer(as_index(chunks), 1);
@@ -212,8 +212,8 @@ std::vector<Step> take_list_apart(const std::vector<Step>& steps, const EpOverla
 
 Lowered take_listed_layers_apart(const Lowered& lowered, const EpOverlap& options) {
   Lowered apart;
-  for (const std::vector<Step>& steps : lowered.ranks) {
-    apart.ranks.push_back(take_list_apart(steps, options));
+  for (const StepList& steps : lowered.ranks) {
+    apart.ranks.emplace_back(take_list_apart(steps, options));
   }
   return apart;
 }

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
@@ -56,7 +57,7 @@ struct Wired {
 
 Wired wired(const Schedule& schedule, const Lowered& lowered, const Environment& environment = {},
             const std::vector<CollectiveGroup>& groups = {}) {
-  return {.lowered = lowered,
+  return {.lowered = testing_support::own(lowered),
           .made = wire_transfers(lowered, StageMap(schedule), schedule.microbatches.value(),
                                  environment, groups)};
 }
@@ -120,8 +121,13 @@ TEST(Build, EachCommunicatorPairsItsOwn) {
       "rank 1: recv-F1.1 recv-F1.0 F1.0 F1.1\n");
   Lowered lowered = as_written(schedule);
   EXPECT_EQ(wired(schedule, lowered).faults(), Lines{"mismatch: 1:recv-F1.1, 0:send-F1.0"});
-  lowered.ranks[0][3].communicator = 1;
-  lowered.ranks[1][0].communicator = 1;
+  const std::array<std::size_t, 2> on_the_second{3, 0};  // by rank
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    StepList& list = lowered.ranks[rank];
+    std::vector<Step> steps(list.begin(), list.end());
+    steps[on_the_second[rank]].communicator = 1;
+    list = StepList(std::move(steps));
+  }
   const Wired made = wired(schedule, lowered);
   EXPECT_EQ(made.faults(), Lines{});
   EXPECT_TRUE(made.finishes());
@@ -438,9 +444,9 @@ TEST(Build, AWaitForTheSendOfAnotherRankIsNeverOver) {
 
 TEST(Build, WhatGoesOnWithNothingBeforeItBeginsAnew) {
   const Action forward{.kind = Kind::Forward, .chunk = 1, .microbatch = 0};
-  const Lowered lowered = {.ranks = {{to_step(forward, kNoEntry, Group::Continues)}}};
+  const Lowered lowered{.ranks = {StepList({to_step(forward, kNoEntry, Group::Continues)})}};
   const Schedule schedule = read_schedule("microbatches 1\nrank 0: F1.0\n");
-  EXPECT_EQ(wired(schedule, lowered).graph().tasks.at(0).start, 0u);
+  EXPECT_EQ(wired(schedule, lowered).graph().tasks[0].start, 0u);
 }
 
 TEST(Build, CollectivesOfDifferentLayersAreNotTheSame) {
@@ -449,8 +455,9 @@ TEST(Build, CollectivesOfDifferentLayersAreNotTheSame) {
   const auto faults = [&](std::uint16_t layer) {
     const Step dispatch =
         to_step({.kind = Kind::DispatchForward, .chunk = 1, .microbatch = 0}, kNoEntry);
-    Lowered lowered{.ranks = {{dispatch}, {dispatch}}};
-    lowered.ranks[1][0].layer = layer;
+    Step other = dispatch;
+    other.layer = layer;
+    const Lowered lowered{.ranks = {StepList({dispatch}), StepList({other})}};
     return wired(schedule, lowered, {},
                  {{.name = "ep", .members = {0, 1}, .actions = {Kind::DispatchForward}}})
         .made.faults.size();

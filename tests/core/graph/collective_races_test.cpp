@@ -44,7 +44,9 @@ Wired wired(const std::string& rank_0, const std::string& rank_1,
             std::vector<CollectiveGroup> groups) {
   const Schedule schedule = read_schedule("ranks 2\nmicrobatches 2\nchunks 2\nrank 0: " + rank_0 +
                                           "\nrank 1: " + rank_1 + "\n");
-  Wired result{.lowered = as_written(schedule), .made = {}, .groups = std::move(groups)};
+  Wired result{.lowered = testing_support::own(as_written(schedule)),
+               .made = {},
+               .groups = std::move(groups)};
   result.made = wire_transfers(result.lowered, StageMap(schedule), 2, {}, result.groups);
   EXPECT_TRUE(execute(result.made.graph).finishes());
   return result;
@@ -128,11 +130,9 @@ bool reaches(const TaskGraph& graph, Vertex from, Vertex to) {
     const Vertex vertex = open.back();
     open.pop_back();
     if (vertex == to) return true;
-    const auto [first, last] = boost::out_edges(vertex, graph.edges);
-    for (auto edge = first; edge != last; ++edge) {
-      const Vertex next = boost::target(*edge, graph.edges);
+    graph.edges.for_each_out(vertex, [&](Vertex next, EdgeKind) {
       if (seen.insert(next).second) open.push_back(next);
-    }
+    });
   }
   return false;
 }

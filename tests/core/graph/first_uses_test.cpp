@@ -45,7 +45,7 @@ struct Made {
 Made made(const std::string& orders, Communicators layout,
           const std::vector<CollectiveGroup>& groups = {}) {
   const Schedule schedule = read_schedule("microbatches 2\nplacement chain\n" + orders);
-  Made result{.lowered = as_written(schedule), .uses = {}};
+  Made result{.lowered = testing_support::own(as_written(schedule)), .uses = {}};
   const WiredTransfers wired =
       wire_transfers(result.lowered, StageMap(schedule), 2, {.communicators = layout}, groups);
   result.uses = wire_first_uses(wired.graph, groups);

@@ -43,12 +43,10 @@ inline std::string vertex_name(const TaskGraph& graph, const Lowered& lowered, V
 inline std::vector<std::string> edges_of(const TaskGraph& graph, const Lowered& lowered) {
   std::vector<std::string> lines;
   for (Vertex from = 0; from < graph.task_of.size(); ++from) {
-    const auto [first, last] = boost::out_edges(from, graph.edges);
-    for (auto edge = first; edge != last; ++edge) {
-      lines.push_back(vertex_name(graph, lowered, from) + " -> " +
-                      vertex_name(graph, lowered, boost::target(*edge, graph.edges)) + " " +
-                      word_of(graph.edges[*edge]));
-    }
+    graph.edges.for_each_out(from, [&](Vertex to, EdgeKind kind) {
+      lines.push_back(vertex_name(graph, lowered, from) + " -> " + vertex_name(graph, lowered, to) +
+                      " " + word_of(kind));
+    });
   }
   return lines;
 }

@@ -24,7 +24,8 @@ const char* const kPlain =
 
 TEST(MixedGroup, HoldsSendsAndReceivesWhereverTheyStand) {
   const auto mixed = [](const std::string& order, std::uint32_t at) {
-    const Lowered lowered = as_written(read_schedule("rank 0: " + order + "\n"));
+    const Schedule schedule = read_schedule("rank 0: " + order + "\n");
+    const Lowered lowered = as_written(schedule);
     return in_mixed_group(lowered.ranks[0], at);
   };
   for (const std::uint32_t at : {0U, 1U, 2U}) {
@@ -37,10 +38,21 @@ TEST(MixedGroup, HoldsSendsAndReceivesWhereverTheyStand) {
 }
 
 TEST(Lowered, AsWrittenIsTheEntriesWithoutIdleSlots) {
-  const Lowered lowered = as_written(read_schedule(kPlain));
+  const Schedule schedule = read_schedule(kPlain);
+  const Lowered lowered = as_written(schedule);
   EXPECT_EQ(lines_of(lowered), (Lines{"F1.0 F1.1 B1.0 B1.1", "F1.0 (F1.1 B1.0) B1.1 reduce1"}));
   EXPECT_EQ(lowered.ranks[0][2].entry, 3U);
   EXPECT_EQ(lowered.ranks[1][0].entry, 1U);
+}
+
+// Ten million entries are an ordinary input, and are not copied.
+TEST(Lowered, AsWrittenLooksAtTheOrderUnlessItHoldsIdleSlots) {
+  Schedule schedule = read_schedule(kPlain);
+  schedule.ranks[0].order.erase(schedule.ranks[0].order.begin() + 2);
+  const Lowered lowered = as_written(schedule);
+  for (RankOrder& rank : schedule.ranks) rank.order.back().microbatch = 7;
+  EXPECT_EQ(lines_of(lowered), (Lines{"F1.0 F1.1 B1.0 B1.7", "F1.0 (F1.1 B1.0) B1.1 reduce1"}));
+  EXPECT_EQ(lowered.ranks[0][2].entry, 2U);
 }
 
 TEST(Lowered, AnOrderHoldsTransfersOrNone) {

@@ -26,6 +26,14 @@ inline Schedule read_schedule(const std::string& statements) {
   return read_order(statements).schedule;
 }
 
+/// The orders with steps of their own, which live on without the schedule.
+inline Lowered own(const Lowered& lowered) {
+  Lowered copy;
+  for (const StepList& steps : lowered.ranks)
+    copy.ranks.emplace_back(std::vector<Step>(steps.begin(), steps.end()));
+  return copy;
+}
+
 /// The step as the order language has it, with what the language has no word for behind it:
 ///
 ///   recv-F1.0'    on the second communicator
@@ -41,7 +49,7 @@ inline std::string to_text(const Step& step) {
 }
 
 /// The steps of one rank; what runs together or is transferred as one group stands in parentheses.
-inline std::string to_text(const std::vector<Step>& steps) {
+inline std::string to_text(const StepList& steps) {
   std::string text;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (i > 0) text += " ";

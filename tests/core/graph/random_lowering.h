@@ -28,9 +28,9 @@ struct Wired {
   TaskGraph graph;
 };
 
-inline Wired wired(const Schedule& schedule, Lowered lowered, const Environment& environment,
+inline Wired wired(const Schedule& schedule, const Lowered& lowered, const Environment& environment,
                    const std::vector<CollectiveGroup>& groups = {}) {
-  Wired made{.lowered = std::move(lowered), .graph = {}};
+  Wired made{.lowered = own(lowered), .graph = {}};
   made.graph = wire_transfers(made.lowered, StageMap(schedule), schedule.microbatches.value(),
                               environment, groups)
                    .graph;
@@ -45,7 +45,7 @@ inline Wired wired(const std::string& text, const Environment& environment = {},
 
 inline Wired wired_directly(const std::string& text) {
   const Schedule schedule = read_schedule(text);
-  Wired made{.lowered = as_written(schedule), .graph = {}};
+  Wired made{.lowered = own(as_written(schedule)), .graph = {}};
   made.graph = wire_directly(made.lowered, StageMap(schedule), schedule.microbatches.value());
   return made;
 }
@@ -63,7 +63,8 @@ inline Lines cycle_of(const Wired& made) {
 // Moves each receive of a right lowering to some point before its reader and each send to some
 // point behind its maker; now and then two neighbouring transfers become one group.
 inline void shuffle_transfers(Lowered& lowered, std::mt19937& random, bool fuse) {
-  for (auto& steps : lowered.ranks) {
+  for (StepList& list : lowered.ranks) {
+    std::vector<Step> steps(list.begin(), list.end());
     for (std::size_t at = 0; at < steps.size(); ++at) {
       const bool later = is_send(steps[at].kind);
       if ((!later && !is_receive(steps[at].kind)) || random() % 3 > 0) continue;
@@ -80,6 +81,7 @@ inline void shuffle_transfers(Lowered& lowered, std::mt19937& random, bool fuse)
       steps[at].group = Group::Opens;
       steps[++at].group = Group::Continues;
     }
+    list = StepList(std::move(steps));
   }
 }
 

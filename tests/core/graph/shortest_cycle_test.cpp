@@ -89,13 +89,11 @@ Distances single_waits(const TaskGraph& graph) {
   const std::size_t vertices = graph.task_of.size();
   Distances waits(vertices, std::vector<std::uint32_t>(vertices, kFar));
   for (Vertex from = 0; from < vertices; ++from) {
-    const auto [first, last] = boost::out_edges(from, graph.edges);
-    for (auto edge = first; edge != last; ++edge) {
-      const EdgeKind kind = graph.edges[*edge];
-      if (kind == EdgeKind::Stream || kind == EdgeKind::Queue) continue;
-      std::uint32_t& wait = waits[from][boost::target(*edge, graph.edges)];
+    graph.edges.for_each_out(from, [&](Vertex to, EdgeKind kind) {
+      if (kind == EdgeKind::Stream || kind == EdgeKind::Queue) return;
+      std::uint32_t& wait = waits[from][to];
       wait = std::min(wait, kind == EdgeKind::Span ? 0U : 1U);
-    }
+    });
   }
   for (TaskId earlier = 0; earlier < graph.tasks.size(); ++earlier) {
     for (TaskId later = earlier + 1; later < graph.tasks.size(); ++later) {
@@ -146,15 +144,14 @@ bool on_one_stream(const TaskGraph& graph, TaskId earlier, TaskId later) {
 }
 
 bool has_edge(const TaskGraph& graph, TaskId earlier, TaskId later, EdgeKind kind) {
+  bool has = false;
   for (const Vertex from : {graph.start(earlier), graph.end(earlier)}) {
-    const auto [first, last] = boost::out_edges(from, graph.edges);
-    for (auto edge = first; edge != last; ++edge) {
-      const Vertex to = boost::target(*edge, graph.edges);
+    graph.edges.for_each_out(from, [&](Vertex to, EdgeKind of) {
       const bool there = to == graph.start(later) || to == graph.end(later);
-      if (there && graph.edges[*edge] == kind) return true;
-    }
+      has = has || (there && of == kind);
+    });
   }
-  return false;
+  return has;
 }
 
 // Each task of the cycle waits for the next one, and for the reason that is given. Of a group those
@@ -177,19 +174,23 @@ void expect_waits(const TaskGraph& graph, const TaskGraph& alone,
 }
 
 void erase_groups(Lowered& lowered) {
-  for (auto& steps : lowered.ranks) {
+  for (StepList& list : lowered.ranks) {
+    std::vector<Step> steps(list.begin(), list.end());
     for (Step& step : steps) step.group = Group::Alone;
+    list = StepList(std::move(steps));
   }
 }
 
 // Every third computation joins the one before it.
 void fuse_computations(Lowered& lowered, std::mt19937& random) {
-  for (auto& steps : lowered.ranks) {
+  for (StepList& list : lowered.ranks) {
+    std::vector<Step> steps(list.begin(), list.end());
     for (std::size_t at = 0; at + 1 < steps.size(); ++at) {
       if (random() % 3 > 0) continue;
       steps[at].group = Group::Opens;
       steps[++at].group = Group::Continues;
     }
+    list = StepList(std::move(steps));
   }
 }
 

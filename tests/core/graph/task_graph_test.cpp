@@ -2,13 +2,17 @@
 // the smallest pipeline.
 
 #include "core/graph/build.h"
+#include "core/graph/edge_list.h"
 #include "tests/core/graph/graph_text.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <random>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace capo {
@@ -33,32 +37,96 @@ struct Wired {
 Wired wired(const std::string& text, const Environment& environment = {},
             const std::vector<CollectiveGroup>& groups = {}) {
   const Schedule schedule = read_schedule(text);
-  Wired made{.lowered = as_written(schedule), .graph = {}};
+  Wired made{.lowered = testing_support::own(as_written(schedule)), .graph = {}};
   made.graph = wire_transfers(made.lowered, StageMap(schedule), schedule.microbatches.value_or(1),
                               environment, groups)
                    .graph;
   return made;
 }
 
-// Ten million steps are an ordinary input, so the bytes of a step and a task are part of the
-// design.
-TEST(TaskGraph, StepsAndTasksAndEdgesAreSmall) {
+// Ten million steps are an ordinary input, so their bytes are part of the design.
+TEST(TaskGraph, StepsAndEdgesAreSmall) {
   EXPECT_EQ(sizeof(Step), 16U);
-  EXPECT_EQ(sizeof(Task), 28U);
   EXPECT_EQ(sizeof(Vertex), 4U);
   EXPECT_EQ(sizeof(EdgeKind), 1U);
-  // The graph holds where a vertex's edges begin, and each edge's target and kind.
-  using Traits = boost::graph_traits<DependencyGraph>;
-  EXPECT_EQ(sizeof(Traits::edges_size_type), 4U);
-  EXPECT_EQ(sizeof(Traits::vertex_descriptor), 4U);
+  EXPECT_EQ(sizeof(FirstEdge), 1U);
+}
+
+TEST(Numbering, TellsNumbersInPlaceAndOthers) {
+  const std::vector<std::vector<std::uint32_t>> cases{{},  {0, 1, 2, 3}, {0, 1, 1, 2},
+                                                      {5}, {1, 0},       {0, 2, 2, 3, 4}};
+  for (const auto& numbers : cases) {
+    Numbering numbering;
+    for (const std::uint32_t number : numbers) numbering.push_back(number);
+    ASSERT_EQ(numbering.size(), numbers.size());
+    for (std::size_t at = 0; at < numbers.size(); ++at) EXPECT_EQ(numbering[at], numbers[at]);
+  }
+}
+
+// Vertices, steps and streams that are not the next ones, and ranks without tasks.
+TEST(TaskList, GivesBackWhatItWasGiven) {
+  const std::vector<Task> given{
+      {.rank = 1, .stage = 3, .microbatch = 0, .step = 0, .stream = 2, .start = 0},
+      {.rank = 1, .stage = 3, .microbatch = 1, .step = 1, .stream = 4, .start = 1, .split = true},
+      {.rank = 1, .stage = 4, .step = 2, .stream = 2, .start = 3, .kind = Kind::Unshard},
+      {.rank = 5, .stage = 9, .microbatch = 7, .step = 3, .stream = 6, .start = 4, .member = true},
+      {.rank = 5, .stage = 9, .microbatch = 8, .step = 4, .stream = 6, .start = 4, .never = true}};
+  TaskList tasks;
+  for (const Task& task : given) tasks.push_back(task);
+  EXPECT_EQ(std::vector<Task>(tasks.begin(), tasks.end()), given);
+}
+
+TEST(TaskList, MarksATaskAlone) {
+  TaskList tasks;
+  for (std::uint32_t step = 0; step < 3; ++step)
+    tasks.push_back({.rank = 0, .stage = 0, .step = step, .start = step});
+  tasks.set_never(1);
+  tasks.set_member(2);
+  for (TaskId task = 0; task < 3; ++task) {
+    EXPECT_EQ(tasks[task].never, task == 1);
+    EXPECT_EQ(tasks[task].member, task == 2);
+    EXPECT_EQ(tasks.is_member(task), task == 2);
+  }
+}
+
+using Edges = std::vector<std::tuple<Vertex, Vertex, EdgeKind>>;
+
+Edges out_of_all(const DependencyGraph& graph) {
+  Edges edges;
+  for (Vertex from = 0; from < graph.vertices(); ++from) {
+    const std::size_t before = edges.size();
+    graph.for_each_out(from, [&](Vertex to, EdgeKind kind) { edges.emplace_back(from, to, kind); });
+    EXPECT_EQ(graph.out_degree(from), edges.size() - before);
+  }
+  return edges;
+}
+
+TEST(DependencyGraph, GivesTheEdgesOfAVertexInTheOrderOfTheirAdding) {
+  std::mt19937 random(7);
+  const auto below = [&](Vertex bound) { return static_cast<Vertex>(random()) % bound; };
+  for (int round = 0; round < 200; ++round) {
+    const Vertex vertices = 1 + below(6);
+    Edges added;
+    EdgeList list;
+    for (Vertex edges = below(20); edges > 0; --edges) {
+      const Vertex from = below(vertices);
+      const Vertex to = below(3) > 0 ? (from + 1) % vertices : below(vertices);
+      const auto kind = static_cast<EdgeKind>(below(10));
+      added.emplace_back(from, to, kind);
+      list.add(from, to, kind);
+    }
+    std::stable_sort(added.begin(), added.end(),
+                     [](const auto& a, const auto& b) { return std::get<0>(a) < std::get<0>(b); });
+    EXPECT_EQ(out_of_all(list.take_graph(vertices)), added) << round;
+  }
 }
 
 TEST(TaskGraph, AnEmptyScheduleIsAnEmptyGraph) {
   const Lowered nothing;
   const TaskGraph graph = wire_transfers(nothing, StageMap(Schedule{}), 0, {}).graph;
-  EXPECT_TRUE(graph.tasks.empty());
+  EXPECT_EQ(graph.tasks.size(), 0U);
   EXPECT_EQ(graph.first_of, std::vector<TaskId>{0});
-  EXPECT_EQ(boost::num_vertices(graph.edges), 0U);
+  EXPECT_EQ(graph.edges.vertices(), 0U);
 }
 
 TEST(TaskGraph, HasTheseEdgesForOneForwardOverTwoRanks) {
@@ -126,8 +194,11 @@ TEST(TaskGraph, AComputationIsOneVertexAndATransferTwo) {
   const TaskGraph graph = wired(kForward).graph;
   ASSERT_EQ(graph.tasks.size(), 4U);
   EXPECT_EQ(graph.first_of, (std::vector<TaskId>{0, 2, 4}));
-  EXPECT_EQ(graph.task_of, (std::vector<TaskId>{0, 1, 1, 2, 2, 3}));
-  EXPECT_EQ(boost::num_vertices(graph.edges), 6U);
+  const std::vector<TaskId> of_vertices{0, 1, 1, 2, 2, 3};
+  ASSERT_EQ(graph.task_of.size(), of_vertices.size());
+  for (Vertex vertex = 0; vertex < of_vertices.size(); ++vertex)
+    EXPECT_EQ(graph.task_of[vertex], of_vertices[vertex]);
+  EXPECT_EQ(graph.edges.vertices(), 6U);
   const std::vector<Vertex> starts{0, 1, 3, 5};
   const std::vector<Vertex> ends{0, 2, 4, 5};
   for (TaskId task = 0; task < 4; ++task) {
@@ -239,7 +310,7 @@ TEST(TaskGraph, TheMembersOfACompositeShareAVertex) {
       "rank 0: F1.0 (F1.1 B1.0) B1.1\n");
   const TaskGraph& graph = made.graph;
   EXPECT_EQ(graph.start(1), graph.start(2));
-  EXPECT_EQ(boost::num_vertices(graph.edges), 3U);
+  EXPECT_EQ(graph.edges.vertices(), 3U);
   EXPECT_EQ(edges_of(graph, made.lowered), (Lines{"0:F1.0 -> 0:F1.1 stream",  //
                                                   "0:F1.0 -> 0:F1.1 data",    // B1.0 reads F1.0
                                                   "0:F1.1 -> 0:B1.1 stream",  //
@@ -302,7 +373,7 @@ TEST(TaskGraph, TheMembersOfACollectiveMeetInOnePoint) {
 // A collective that no declared group performs is a task of its stream like any other.
 TEST(TaskGraph, AnActionOfNoGroupIsOneVertex) {
   const Wired made = wired("ranks 1\nmicrobatches 1\nrank 0: unshard1 F1.0 reduce1\n");
-  EXPECT_EQ(boost::num_vertices(made.graph.edges), 3U);
+  EXPECT_EQ(made.graph.edges.vertices(), 3U);
   EXPECT_EQ(edges_of(made.graph, made.lowered),
             (Lines{"0:unshard1 -> 0:reduce1 stream", "0:unshard1 -> 0:F1.0 data",
                    "0:F1.0 -> 0:reduce1 data"}));

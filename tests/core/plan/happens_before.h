@@ -5,8 +5,6 @@
 
 #include "core/graph/task_graph.h"
 
-#include <boost/graph/compressed_sparse_row_graph.hpp>
-
 #include <cstddef>
 #include <vector>
 
@@ -33,13 +31,11 @@ class HappensBefore {
     while (!open.empty()) {
       const Vertex at = open.back();
       open.pop_back();
-      const auto [first, last] = out_edges(at, graph_.edges);
-      for (auto edge = first; edge != last; ++edge) {
-        const auto to = static_cast<Vertex>(target(*edge, graph_.edges));
-        if (seen[to]) continue;
+      graph_.edges.for_each_out(at, [&](Vertex to, EdgeKind) {
+        if (seen[to]) return;
         seen[to] = true;
         open.push_back(to);
-      }
+      });
     }
   }
 

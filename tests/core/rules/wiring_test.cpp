@@ -253,7 +253,7 @@ TEST(Wiring, LayersThatAreListedAreTakenApartSideBySide) {
       "rank 0: F1.0 F2.0 F1.1 B2.0 F2.1 B1.0 B2.1 B1.1\n";
   const auto in_slots = [](const std::string& text) {
     const auto subject = subject_of(text, {.ep_overlap = true}, {experts({0})});
-    const std::vector<Step>& steps = subject->lowered().ranks.front();
+    const StepList& steps = subject->lowered().ranks.front();
     return std::count_if(steps.begin(), steps.end(), [](const Step& of) { return of.slot > 0; });
   };
   EXPECT_EQ(in_slots(order + "rank 0 model-chunks 2\n"), 2 * 8) << "two pairs of eight slots";

@@ -15,9 +15,6 @@
 #include "tests/run/read_back.h"
 #include "tests/run/running.h"
 
-#include <boost/graph/compressed_sparse_row_graph.hpp>
-#include <boost/range/iterator_range.hpp>
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -263,12 +260,11 @@ std::vector<bool> reachable(const TaskGraph& graph, Vertex from) {
   while (!open.empty()) {
     const Vertex vertex = open.back();
     open.pop_back();
-    for (const auto edge : boost::make_iterator_range(out_edges(vertex, graph.edges))) {
-      const auto next = static_cast<Vertex>(target(edge, graph.edges));
-      if (seen[next]) continue;
+    graph.edges.for_each_out(vertex, [&](Vertex next, EdgeKind) {
+      if (seen[next]) return;
       seen[next] = true;
       open.push_back(next);
-    }
+    });
   }
   return seen;
 }

@@ -57,7 +57,7 @@ class Wired {
     graph = wire_transfers(lowered_, StageMap(schedule), 2, {}).graph;
   }
 
-  [[nodiscard]] const Step& step_of(TaskId task) const {
+  [[nodiscard]] Step step_of(TaskId task) const {
     return lowered_.ranks[0][graph.tasks[task].step];
   }
   // "comm" for exchanges; what computes has the stream that is called comp here.
@@ -69,11 +69,9 @@ class Wired {
   [[nodiscard]] std::vector<std::pair<TaskId, EdgeKind>> before(TaskId task) const {
     std::vector<std::pair<TaskId, EdgeKind>> found;
     for (Vertex from = 0; from < graph.task_of.size(); ++from) {
-      const auto [first, last] = boost::out_edges(from, graph.edges);
-      for (auto edge = first; edge != last; ++edge) {
-        if (boost::target(*edge, graph.edges) == graph.start(task))
-          found.emplace_back(graph.task_of[from], graph.edges[*edge]);
-      }
+      graph.edges.for_each_out(from, [&](Vertex to, EdgeKind kind) {
+        if (to == graph.start(task)) found.emplace_back(graph.task_of[from], kind);
+      });
     }
     return found;
   }
