@@ -1,5 +1,6 @@
 #include "sim/simulation.h"
 
+#include "core/base/in_parallel.h"
 #include "core/graph/lowered.h"
 #include "core/rules/plan_view.h"
 #include "core/text/action_token.h"
@@ -115,10 +116,10 @@ Simulation::Simulation(const Input& input, const SimulationOptions& options,
 }
 
 std::vector<MemoryPeak> Simulation::peaks_of(const MemoryChanges& changes) const {
-  std::vector<MemoryPeak> peaks;
-  for (std::size_t rank = 0; rank < input_.schedule.ranks.size(); ++rank) {
-    peaks.push_back(peak_of(subject_, times_, changes, static_cast<std::int32_t>(rank)));
-  }
+  std::vector<MemoryPeak> peaks(input_.schedule.ranks.size());
+  in_parallel(peaks.size(), threads_worth(graph().tasks.size()), [&](std::size_t rank) {
+    peaks[rank] = peak_of(subject_, times_, changes, static_cast<std::int32_t>(rank));
+  });
   return peaks;
 }
 

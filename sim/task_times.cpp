@@ -1,5 +1,6 @@
 #include "sim/task_times.h"
 
+#include "core/base/in_parallel.h"
 #include "core/base/index.h"
 
 #include <algorithm>
@@ -101,10 +102,9 @@ std::string_view name_of(Idle::Cause cause) {
 }
 
 std::vector<RankTimes> rank_times(const Subject& subject, const TaskTimes& times) {
-  std::vector<RankTimes> ranks;
-  for (std::size_t rank = 0; rank + 1 < subject.graph.first_of.size(); ++rank) {
-    ranks.push_back(RankReading(subject, times, rank).run());
-  }
+  std::vector<RankTimes> ranks(subject.graph.first_of.size() - 1);
+  in_parallel(ranks.size(), threads_worth(subject.graph.tasks.size()),
+              [&](std::size_t rank) { ranks[rank] = RankReading(subject, times, rank).run(); });
   return ranks;
 }
 

@@ -1,5 +1,6 @@
 #include "core/base/in_parallel.h"
 
+#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <system_error>
@@ -10,6 +11,10 @@ namespace capo {
 
 void in_parallel(std::size_t count, unsigned threads,
                  const std::function<void(std::size_t)>& work) {
+  if (threads <= 1) {
+    for (std::size_t i = 0; i < count; ++i) work(i);
+    return;
+  }
   std::vector<std::exception_ptr> failures(threads);
   std::atomic<std::size_t> next{0};
   const auto run = [&](unsigned thread) {
@@ -32,6 +37,11 @@ void in_parallel(std::size_t count, unsigned threads,
   for (const std::exception_ptr& failure : failures) {
     if (failure) std::rethrow_exception(failure);
   }
+}
+
+unsigned threads_worth(std::size_t things) {
+  constexpr std::size_t kFew = 1'000'000;
+  return things < kFew ? 1 : std::max(std::thread::hardware_concurrency(), 1U);
 }
 
 }  // namespace capo

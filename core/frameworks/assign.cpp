@@ -5,9 +5,7 @@
 #include "core/frameworks/te/reuse.h"
 #include "core/plan/safe_plan.h"
 
-#include <algorithm>
 #include <numeric>
-#include <thread>
 #include <utility>
 
 namespace capo {
@@ -29,14 +27,7 @@ namespace {
 // there are takes longer than a small step does.
 template <typename Visit>
 void for_each_rank(const BufferTable& table, Visit visit) {
-  constexpr std::size_t kFewBuffers = 1'000'000;
-  const std::size_t ranks = table.ranks();
-  if (table.all() < kFewBuffers) {
-    for (std::size_t rank = 0; rank < ranks; ++rank) visit(static_cast<std::int32_t>(rank));
-    return;
-  }
-  const std::size_t all = std::max(std::thread::hardware_concurrency(), 1U);
-  in_parallel(ranks, static_cast<unsigned>(std::min(all, std::max<std::size_t>(ranks, 1))),
+  in_parallel(table.ranks(), threads_worth(table.all()),
               [&](std::size_t rank) { visit(static_cast<std::int32_t>(rank)); });
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <stdexcept>
 #include <thread>
@@ -22,6 +23,12 @@ TEST(InParallel, OfOneThreadIsTheCallers) {
   in_parallel(3, 1, [caller = std::this_thread::get_id()](std::size_t) {
     EXPECT_EQ(std::this_thread::get_id(), caller);
   });
+}
+
+TEST(InParallel, IsWorthThreadsFromAMillionThingsOn) {
+  EXPECT_EQ(threads_worth(0), 1U);
+  EXPECT_EQ(threads_worth(999'999), 1U);
+  EXPECT_EQ(threads_worth(1'000'000), std::max(std::thread::hardware_concurrency(), 1U));
 }
 
 TEST(InParallel, ThrowsAgainWhatAPieceThrew) {
