@@ -302,6 +302,7 @@ struct FirstPasses {
   std::size_t forward = kNoPass;
   std::size_t backward = kNoPass;
   std::size_t of_backward = kNoPass;  ///< an exchange
+  std::vector<std::size_t> all;       ///< all entries of these sorts, in their order
 };
 
 using Places = std::map<std::pair<std::int32_t, std::int32_t>, FirstPasses>;
@@ -311,14 +312,31 @@ Places places_of(const OrderView& order) {
   for (std::size_t at = 0; at < order.entries.size(); ++at) {
     const Entry& entry = order.entries[at];
     const bool backwards = is_exchange(entry.kind) && !is_forward_exchange(entry.kind);
-    if (entry.kind != Kind::Forward && !is_backward(entry.kind) && !backwards) continue;
+    if (!is_exchange(entry.kind) && entry.kind != Kind::Forward && !is_backward(entry.kind))
+      continue;
     FirstPasses& passes = places[{entry.chunk, entry.microbatch}];
+    passes.all.push_back(at);
+    if (is_exchange(entry.kind) && !backwards) continue;
     std::size_t& first = backwards                     ? passes.of_backward
                          : entry.kind == Kind::Forward ? passes.forward
                                                        : passes.backward;
     first = std::min(first, at);
   }
   return places;
+}
+
+// Whether the chunk is what experts do: its forward and its backward each stand alone between two
+// exchanges, so that it computes on rows that have arrived and its results go back.
+bool is_of_experts(const OrderView& order, const FirstPasses& passes) {
+  constexpr std::size_t kSteps = 6;
+  const std::vector<std::size_t>& all = passes.all;
+  if (all.size() != kSteps || all[1] != passes.forward || all[4] != passes.backward) return false;
+  for (std::size_t step = 0; step < kSteps; ++step) {
+    const Kind kind = order.entries[all[step]].kind;
+    if (is_exchange(kind) && is_forward_exchange(kind) != (step < 3)) return false;
+    if (step > 0 && words::run_together(order, all[step - 1], all[step])) return false;
+  }
+  return true;
 }
 
 // An exchange stands on the wrong side of an entry.
@@ -394,7 +412,9 @@ bool is_anothers(const Context& context, const OrderView& order, const Entry& en
 //
 // Exchanges of a forward come behind it, ahead of its backward and of what that exchanges. Those of
 // a backward come behind the forward, and all of them on one side of the backward: in between
-// tokens are away. An exchange of a microbatch that its chunk does not run has nothing to take
+// tokens are away. They may be where the chunk is what experts do, which takes one exchange on each
+// side of the forward and of the backward; if one side is without, rows or their gradients are lost
+// on the way. An exchange of a microbatch that its chunk does not run has nothing to take
 // along. The rule looks at one chunk at a time; that an exchange reads what another stage made is
 // stage_order's. There is one finding for each exchange.
 void exchange_order(const Context& context, Findings& out) {
@@ -408,6 +428,7 @@ void exchange_order(const Context& context, Findings& out) {
       if (!is_exchange(entry.kind)) continue;
       const auto found = places.find({entry.chunk, entry.microbatch});
       const bool runs = found != places.end() && found->second.forward != kNoPass;
+      if (runs && is_of_experts(order, found->second)) continue;
       const auto conflict = runs ? conflict_of(order, at, found->second) : std::nullopt;
       const bool wrong = runs ? conflict.has_value() : !is_anothers(context, order, entry);
       if (!wrong || !out.found()) continue;

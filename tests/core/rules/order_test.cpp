@@ -228,6 +228,23 @@ TEST(ExchangeOrder, ABackwardExchangesBeforeItOrBehindIt) {
                      "tokens that it takes along"});
 }
 
+TEST(ExchangeOrder, ExpertsComputeBetweenTheirExchanges) {
+  EXPECT_TRUE(
+      check_rank("dispatch-F1.0 F1.0 combine-F1.0 combine-B1.0 B1.0 dispatch-B1.0").accepted());
+  EXPECT_TRUE(check_rank("dispatch-F1.0 F1.0 combine-F1.0 combine-B1.0 I1.0 dispatch-B1.0 W1.0")
+                  .accepted());
+  // Two microbatches may be under way at once, each in a composite with what is not its own.
+  EXPECT_TRUE(check_rank("dispatch-F1.0 (F1.0 dispatch-F1.1) (F1.1 combine-F1.0) combine-F1.1 "
+                         "combine-B1.0 B1.0 dispatch-B1.0 combine-B1.1 B1.1 dispatch-B1.1")
+                  .accepted());
+  EXPECT_EQ(messages("dispatch-F1.0 F1.0 combine-F1.0 combine-B1.0 dispatch-B1.0 B1.0"),
+            Messages{"`dispatch-F1.0` at index 0 runs before `F1.0` at index 1, which makes the "
+                     "tokens that it takes along"});
+  EXPECT_EQ(messages("F1.0 dispatch-F1.0 combine-F1.0 combine-B1.0 B1.0 dispatch-B1.0").size(), 1U);
+  EXPECT_EQ(messages("(dispatch-F1.0 F1.0) combine-F1.0 combine-B1.0 B1.0 dispatch-B1.0").size(),
+            2U);
+}
+
 TEST(ExchangeOrder, OfASplitBackwardTheInputHalfIsMeant) {
   EXPECT_EQ(messages("F1.0 combine-B1.0 I1.0 dispatch-B1.0 W1.0").size(), 1U);
   EXPECT_TRUE(check_rank("F1.0 combine-B1.0 dispatch-B1.0 I1.0 W1.0").accepted());

@@ -15,6 +15,16 @@ TEST(ExchangesOracle, HasNothingToSayWhereTokensAreBackInTime) {
   EXPECT_EQ(exchanged_out_of_place({Forward, OfForward, Backward, OfBackward}), Places{});
 }
 
+TEST(ExchangesOracle, LetsExpertsComputeOnBothWays) {
+  EXPECT_EQ(
+      exchanged_out_of_place({OfForward, Forward, OfForward, OfBackward, Backward, OfBackward}),
+      Places{});
+  EXPECT_EQ(exchanged_out_of_place({OfForward, Forward, OfForward, Backward}), Places{0});
+  EXPECT_EQ(
+      exchanged_out_of_place({OfForward, Forward, OfForward, OfBackward, OfBackward, Backward}),
+      Places{0});
+}
+
 TEST(ExchangesOracle, SeesWhatComesBeforeItsForward) {
   EXPECT_EQ(exchanged_out_of_place({OfForward, OfBackward, Forward, Backward}), (Places{0, 1}));
 }
