@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 #include <vector>
@@ -145,6 +146,81 @@ std::optional<std::string> refusal(const PlannedStep& step, const StepLayers& la
   if (options.hooks.substitute_saved && options.replays > 0) {
     return "graphs read what was saved where it was at their capture: saved tensors can be "
            "substituted in eager execution only";
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+// The layers that read the rows of an exchange around experts first, and make those that go back.
+struct ExpertLayers {
+  const LayerShape& first;
+  const LayerShape& last;
+};
+
+ExpertLayers layers_around(const StepLayers& layers, const BufferTable& table,
+                           const Cells::Cell& cell) {
+  return {layers.at(cell.rank, cell.chunk, 0).shape,
+          layers.at(cell.rank, cell.chunk, table.layers(cell.rank, cell.chunk) - 1).shape};
+}
+
+bool rows_alike(const ExpertLayers& one, const ExpertLayers& other) {
+  return one.first.tokens == other.first.tokens && one.last.tokens == other.first.tokens &&
+         one.first.hidden == other.first.hidden && one.first.type == other.first.type &&
+         output_columns(one.last) == output_columns(other.last) && one.last.type == other.last.type;
+}
+
+std::set<std::uint32_t> cells_among(const Program& program, const Exchange& exchange) {
+  std::set<std::uint32_t> cells{exchange.cell};
+  for (const std::uint32_t other : exchange.among) cells.insert(program.exchanges[other].cell);
+  return cells;
+}
+
+// Rows and their gradients go by one way: the cells to whose experts the rows of a cell go are
+// those to which their gradients do.
+bool go_one_way(const Program& program) {
+  std::map<std::uint32_t, std::set<std::uint32_t>> ways[2];
+  for (const Exchange& exchange : program.exchanges) {
+    if (!exchange.around_experts()) continue;
+    ways[exchange.way == Way::Forward ? 0 : 1][exchange.cell] = cells_among(program, exchange);
+  }
+  return ways[0] == ways[1];
+}
+
+}  // namespace
+
+std::optional<std::string> refusal_of_experts(const PlannedStep& step, const StepLayers& layers,
+                                              const Program& program, const RunOptions& options) {
+  const auto around = [](const Exchange& exchange) { return exchange.around_experts(); };
+  if (std::none_of(program.exchanges.begin(), program.exchanges.end(), around)) return std::nullopt;
+  if (options.float64 == Float64::Sampled) {
+    return "layers that compute on rows of other ranks are compared with float64 as a whole or not "
+           "at all: leave it out (--float64 none) or compare all of a step (--float64 first)";
+  }
+  if (step.result().plan && !step.result().plan->hazards.empty()) {
+    return "a buffer is overwritten before it is read, and what experts make of it goes to all "
+           "ranks of their group, where no victim of it can be told from others";
+  }
+  if (!go_one_way(program)) {
+    return "a chunk that runs between its dispatch and its combine is what experts do, and its "
+           "backward has to run between its combine and its dispatch, over the same ranks: the "
+           "gradient of a row goes where the row went";
+  }
+  const BufferTable& table = step.view().table();
+  const Cells cells(table);
+  for (const Exchange& exchange : program.exchanges) {
+    if (!around(exchange)) continue;
+    const Cells::Cell own = cells.at(exchange.cell);
+    const ExpertLayers here = layers_around(layers, table, own);
+    for (const std::uint32_t cell : cells_among(program, exchange)) {
+      const Cells::Cell other = cells.at(cell);
+      if (rows_alike(here, layers_around(layers, table, other))) continue;
+      return fmt::format(
+          "chunk {} of rank {} computes on rows of rank {}, whose rows are others: the layers of "
+          "experts that exchange rows need as many of one width and type on all ranks, and as many "
+          "in each layer",
+          own.chunk, own.rank, other.rank);
+    }
   }
   return std::nullopt;
 }

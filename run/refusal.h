@@ -7,6 +7,7 @@
 #pragma once
 
 #include "core/rules/verify.h"
+#include "run/execute/program.h"
 #include "run/run_options.h"
 #include "run/setup/step_layers.h"
 
@@ -25,5 +26,12 @@ namespace capo::run {
 /// A sentence that says why; nullopt if the step is run. Unchecked plans may be refused as well.
 [[nodiscard]] std::optional<std::string> refusal(const PlannedStep& step, const StepLayers& layers,
                                                  const RunOptions& options);
+
+/// A sentence that says why layers that compute on rows of other ranks are not run; nullopt if they
+/// are.
+[[nodiscard]] std::optional<std::string> refusal_of_experts(const PlannedStep& step,
+                                                            const StepLayers& layers,
+                                                            const Program& program,
+                                                            const RunOptions& options);
 
 }  // namespace capo::run

@@ -427,7 +427,9 @@ class Builder {
     const auto each = [&](std::int32_t layer) {
       const BufferId made =
           table_.id(rank, work.chunk, layer, work.microbatch, BufferKind::GradInput);
-      if (table_.facts(rank, work.chunk, layer).hands_on) {
+      if (layer == 0 && is_out(rank, work) && gives_out(rank, work.chunk)) {
+        collect(made);  // experts' rows go back from there
+      } else if (table_.facts(rank, work.chunk, layer).hands_on) {
         handing_on = made;
       } else if (layer == 0 && leaves(rank, work.chunk)) {
         collect(made);
@@ -442,6 +444,17 @@ class Builder {
     HandedOn& before = handed_on_[RankId(rank).index()];
     collect(before.buffer);
     before = {.buffer = handing_on, .stream = stream_};
+  }
+
+  // Whether a backward reads rows that are with it, and are to go back.
+  [[nodiscard]] bool is_out(std::int32_t rank, const Work& work) const {
+    const auto found = exchange_of_.find({cells_.of(rank, work.chunk, work.microbatch),
+                                          table_.layers(rank, work.chunk) - 1, Way::Backward});
+    return work.layer == kAllLayers && found != exchange_of_.end() && returns_[found->second];
+  }
+
+  [[nodiscard]] bool gives_out(std::int32_t rank, std::int32_t chunk) const {
+    return leaves(rank, chunk) || table_.facts(rank, chunk, 0).hands_on;
   }
 
   [[nodiscard]] bool leaves(std::int32_t rank, std::int32_t chunk) const {
@@ -565,6 +578,9 @@ class Builder {
                     .layer = apart ? static_cast<std::int32_t>(step.layer) : kAllLayers,
                     .kind = forward ? Kind::Forward : backward_of(rank, step)};
     const bool outgoing = ran_.contains(key_of(rank, work));
+    if (outgoing && !apart) {
+      if (auto part = return_of_experts(rank, work, way)) return part;
+    }
     // The grad input of a backward that has run is not the exchange's to change.
     if (outgoing && !forward) return std::nullopt;
     const std::int32_t end = forward == outgoing ? layers - 1 : 0;
@@ -577,7 +593,11 @@ class Builder {
         (outgoing ? exchange_behind_ : exchange_of_)
             .try_emplace({cell, layer, way}, static_cast<std::uint32_t>(program.exchanges.size()));
     if (first) {
-      program.exchanges.push_back({.cell = cell, .layer = layer, .way = way, .behind = outgoing});
+      program.exchanges.push_back({.cell = cell,
+                                   .layer = layer,
+                                   .way = way,
+                                   .behind = outgoing,
+                                   .route = route_of(cell, way, at->second)});
       returns_.push_back(false);
     }
     const bool returns = returns_[at->second];
@@ -593,6 +613,34 @@ class Builder {
                            : Origin{Origin::Kind::Exchanged, at->second};
     program.parts.push_back(part);
     return part;
+  }
+
+  // Brings back what a chunk made of rows that are still with it; nullopt if none are.
+  std::optional<OpPart> return_of_experts(std::int32_t rank, const Work& work, Way way) {
+    const bool forward = way == Way::Forward;
+    const std::int32_t last = table_.layers(rank, work.chunk) - 1;
+    const std::uint32_t cell = cells_.of(rank, work.chunk, work.microbatch);
+    const auto out = exchange_of_.find({cell, forward ? 0 : last, way});
+    if (out == exchange_of_.end() || !returns_[out->second]) return std::nullopt;
+    returns_[out->second] = false;
+    Exchange& exchange = program.exchanges[out->second];
+    exchange.made = table_.id(rank, work.chunk, forward ? last : 0, work.microbatch,
+                              forward ? BufferKind::Output : BufferKind::GradInput);
+    exchange.leaves = !forward && gives_out(rank, work.chunk);
+    return OpPart{.kind = OpPart::Kind::Return,
+                  .way = way,
+                  .rank = rank,
+                  .from = exchange.leaves ? kNoBuffer : exchange.made,
+                  .to = out->second};
+  }
+
+  // Gradients of rows that were with experts go to them by the way of the rows.
+  [[nodiscard]] std::uint32_t route_of(std::uint32_t cell, Way way, std::uint32_t own) const {
+    if (way == Way::Forward) return own;
+    const auto before = exchange_of_.find({cell, 0, Way::Forward});
+    const bool went =
+        before != exchange_of_.end() && program.exchanges[before->second].around_experts();
+    return went ? before->second : own;
   }
 
   // Tells whether the course runs the layers of a chunk one by one.

@@ -15,7 +15,8 @@
 // gets their products as one call.
 //
 // An exchange permutes rows: it stands for a chain of dispatch and combine, which sends rows to
-// experts and gets them back. The experts themselves are not in it; see docs/run.md. Where several
+// experts and gets them back. A layer that runs while its rows are out is what the experts do: it
+// reads what has arrived, and what it made goes back in their place; see docs/run.md. Where several
 // ranks of a group exchange together, their permuted rows cross:
 //
 //   rank 0: permute e0 -\         /-          a dispatch, which permutes before rows cross, and a
@@ -94,11 +95,21 @@ struct Exchange {
   std::int32_t layer = 0;
   Way way = Way::Forward;
   bool behind = false;  ///< it permutes the layer's output, otherwise what the layer reads
+  /// The output or grad input that its chunk made meanwhile of the rows that had arrived: its rows
+  /// are those that come back, into the same place. kNoBuffer if those that went out do.
+  BufferId made = kNoBuffer;
+  /// Whether `made` is a grad input that leaves the step. Its buffer may be another's by the time
+  /// that rows go back, so they go from what is collected.
+  bool leaves = false;
+  /// The exchange whose permutation of rows it has: itself, or that of the forward, by which the
+  /// rows went whose gradients it takes.
+  std::uint32_t route = 0;
   /// The exchanges of all ranks over which its rows are divided, itself among them, ascending by
   /// rank. Its rows stay on its rank if there is no other.
   std::vector<std::uint32_t> among;
 
   [[nodiscard]] bool crosses() const { return among.size() > 1; }
+  [[nodiscard]] bool around_experts() const { return made != kNoBuffer; }
 };
 
 /// A point at which ranks of a group send each other rows of their exchanges.
@@ -128,7 +139,7 @@ struct OpPart {
     Delivered,  ///< finishes its other end
     Permute,    ///< permutes the rows of `origin` into the exchange `to`
     Return,     ///< brings the exchange `to` back into the buffer `from`; if that is kNoBuffer, to
-                ///< where its reader looks for it
+                ///< where its reader looks for it, or into what is collected
     Collect,    ///< copies the grad input `from` to what the step gives out, at the cell `to`
     Reduce,     ///< sums the gradients of the reduction `to` over its ranks
     Cross,      ///< sends the rows of the crossing `to` to and fro

@@ -1,7 +1,5 @@
 #include "run/execute/sent_rows.h"
 
-#include "core/base/index.h"
-
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -28,21 +26,27 @@ class RowsOfCrossing {
     const auto& among = program_.exchanges[exchange].among;
     const StepInputs::Route& route = inputs_.route(exchange);
     const auto own =
-        static_cast<std::int32_t>(std::find(among.begin(), among.end(), exchange) - among.begin());
-    for (std::int32_t member = 0; as_index(member) < among.size(); ++member) {
-      const StepInputs::Block cut = inputs_.block(program_.exchanges[exchange], own, member);
-      if (cut.bytes == 0) continue;
-      const std::uint32_t there = among[as_index(member)];
-      std::byte* const away = inputs_.route(there).arrived + cut.lands;
+        static_cast<std::size_t>(std::find(among.begin(), among.end(), exchange) - among.begin());
+    for (std::size_t member = 0; member < among.size(); ++member) {
+      const RowBlock cut = inputs_.block(program_.exchanges[exchange], own, member);
+      if (cut.rows == 0) continue;
+      const std::uint32_t there = among[member];
+      const std::int64_t row_bytes = back ? route.row_bytes_back : route.row_bytes;
+      const std::int64_t lands = cut.lands * row_bytes;
       SentBlock& block = all_.emplace_back();
-      block = {.from = back ? away : route.rows + cut.begin,
-               .to = back ? route.back + cut.begin : away,
-               .exchange = exchange,
-               .back = back};
+      block = {.offset = lands, .there = there, .exchange = exchange, .back = back};
+      if (back) {
+        const bool made = program_.exchanges[there].around_experts();
+        block.from = made ? nullptr : inputs_.route(there).arrived + lands;
+        block.to = route.back + cut.begin * row_bytes;
+      } else {
+        block.from = route.rows + cut.begin * row_bytes;
+        block.to = inputs_.route(there).arrived + lands;
+      }
       block.message = {.channel = {.sender = rank_of(back ? there : exchange),
                                    .receiver = rank_of(back ? exchange : there),
                                    .communicator = kCrossingsThrough},
-                       .bytes = cut.bytes};
+                       .bytes = cut.rows * row_bytes};
       if (!block.stays()) block.message.number = sent_[block.message.channel]++;
     }
   }

@@ -48,7 +48,58 @@ EndLayers ends_of(const BufferTable& table, const StepLayers& layers, const Cell
   return {&layers.at(cell.rank, cell.chunk, 0), &layers.at(cell.rank, cell.chunk, count - 1)};
 }
 
+// Experts may make rows of another width than those that they read.
+std::int64_t row_bytes_back(const BufferTable& table, const StepLayers& layers,
+                            const Exchange& exchange, std::int64_t row_bytes) {
+  if (!exchange.around_experts()) return row_bytes;
+  const Buffer made = table.at(exchange.made);
+  const LayerShape& shape = layers.at(made.rank, made.chunk, made.layer).shape;
+  const bool forward = exchange.way == Way::Forward;
+  return (forward ? output_columns(shape) : shape.hidden) * bytes_of(shape.type);
+}
+
+// The members of an exchange around experts, and the rows that come to each of them.
+StepValues::Experts experts_of(const Program& program, std::uint32_t exchange,
+                               const std::vector<std::vector<std::int64_t>>& routes) {
+  const auto alone = std::vector<std::uint32_t>{exchange};
+  const auto& among =
+      program.exchanges[exchange].crosses() ? program.exchanges[exchange].among : alone;
+  StepValues::Experts all;
+  std::vector<std::int64_t> rows;
+  for (const std::uint32_t member : among) {
+    all.cells.push_back(program.exchanges[member].cell);
+    rows.push_back(static_cast<std::int64_t>(routes[member].size()));
+  }
+  for (std::size_t to = 0; to < among.size(); ++to) {
+    auto& came = all.came.emplace_back(routes[among[to]].size());
+    for (std::size_t from = 0; from < among.size(); ++from) {
+      const RowBlock block = block_between(rows, from, to);
+      for (std::int64_t row = 0; row < block.rows; ++row) {
+        const std::int64_t before = routes[among[from]][as_index(block.begin + row)];
+        came[as_index(block.lands + row)] = {from, as_index(before)};
+      }
+    }
+  }
+  return all;
+}
+
 }  // namespace
+
+RowBlock block_between(const std::vector<std::int64_t>& rows, std::size_t from, std::size_t to) {
+  const auto members = static_cast<std::int64_t>(rows.size());
+  const auto begin_of = [&](std::int64_t member, std::int64_t which) {
+    return rows[as_index(member)] * which / members;
+  };
+  const std::int64_t own = static_cast<std::int64_t>(from + to) % members;
+  RowBlock block;
+  for (std::int64_t which = 0; which <= own; ++which) {
+    const std::int64_t member = (which + members - static_cast<std::int64_t>(to)) % members;
+    block.lands += block.rows;
+    block.begin = begin_of(member, which);
+    block.rows = begin_of(member, which + 1) - block.begin;
+  }
+  return block;
+}
 
 StepValues draw_values(const PlannedStep& step, const StepLayers& layers, const Program& program,
                        SizeKind sizes, std::uint64_t seed, std::uint32_t replay) {
@@ -114,6 +165,13 @@ StepValues draw_values(const PlannedStep& step, const StepLayers& layers, const 
       std::swap(route[last - 1], route[draw.below(last, last)]);
     }
   }
+  for (std::uint32_t at = 0; at < program.exchanges.size(); ++at) {
+    const Exchange& exchange = program.exchanges[at];
+    if (exchange.route != at) given.routes[at] = given.routes[exchange.route];
+    const bool first = !exchange.crosses() || exchange.among.front() == at;
+    if (first && exchange.around_experts() && exchange.way == Way::Forward)
+      given.experts.push_back(experts_of(program, at, given.routes));
+  }
   return given;
 }
 
@@ -176,7 +234,8 @@ StepInputs::StepInputs(Engine& engine, const PlannedStep& step, const StepLayers
                        .index = words(shape.tokens),
                        .inverse = words(shape.tokens),
                        .row_count = shape.tokens,
-                       .row_bytes = row_bytes});
+                       .row_bytes = row_bytes,
+                       .row_bytes_back = row_bytes_back(table, layers, exchange, row_bytes)});
   }
   make_crossings(program);
   for (const StepLayer& layer : layers.all()) {
@@ -191,42 +250,41 @@ StepInputs::StepInputs(Engine& engine, const PlannedStep& step, const StepLayers
   }
 }
 
-// A layer may read what has arrived, as many rows as it has: an exchange that is never combined.
+// A layer may read what has arrived, as many rows as it has.
 void StepInputs::make_crossings(const Program& program) {
   for (std::uint32_t id = 0; id < routes_.size(); ++id) {
     const Exchange& exchange = program.exchanges[id];
-    if (!exchange.crosses()) continue;
     Route& route = routes_[id];
+    if (exchange.crosses() || exchange.around_experts())
+      route.back = engine_.allocate(route.row_count * route.row_bytes_back, "exchanged rows");
+    if (!exchange.crosses()) continue;
     const auto& among = exchange.among;
     const auto own =
-        static_cast<std::int32_t>(std::find(among.begin(), among.end(), id) - among.begin());
-    const Block last = block(exchange, static_cast<std::int32_t>(among.size()) - 1, own);
-    route.bytes_away = std::max(last.lands + last.bytes, route.row_count * route.row_bytes);
+        static_cast<std::size_t>(std::find(among.begin(), among.end(), id) - among.begin());
+    std::int64_t arrive = route.row_count;
+    for (std::size_t member = 0; member < among.size(); ++member) {
+      const RowBlock came = block(exchange, member, own);
+      arrive = std::max(arrive, came.lands + came.rows);
+    }
+    route.bytes_away = arrive * route.row_bytes;
     route.arrived = engine_.allocate(route.bytes_away, "exchanged rows");
-    route.back = engine_.allocate(route.row_count * route.row_bytes, "exchanged rows");
   }
 }
 
-StepInputs::Block StepInputs::block(const Exchange& exchange, std::int32_t from,
-                                    std::int32_t to) const {
-  const auto members = static_cast<std::int64_t>(exchange.among.size());
-  Block block;
-  for (std::int32_t member = 0; member <= from; ++member) {
-    const Route& route = routes_[exchange.among[as_index(member)]];
-    const std::int64_t which = (member + to) % members;
-    block.lands += block.bytes;
-    block.begin = route.row_count * which / members * route.row_bytes;
-    block.bytes = route.row_count * (which + 1) / members * route.row_bytes - block.begin;
-  }
-  return block;
+RowBlock StepInputs::block(const Exchange& exchange, std::size_t from, std::size_t to) const {
+  std::vector<std::int64_t> rows;
+  for (const std::uint32_t member : exchange.among) rows.push_back(routes_[member].row_count);
+  return block_between(rows, from, to);
 }
 
 void StepInputs::spoil_crossings() const {
   for (const Route& route : routes_) {
-    if (route.arrived == route.rows) continue;
-    engine_.launch(0, Fill{.bytes = route.bytes_away, .value = kPoison, .to = route.arrived});
-    engine_.launch(
-        0, Fill{.bytes = route.row_count * route.row_bytes, .value = kPoison, .to = route.back});
+    if (route.arrived != route.rows)
+      engine_.launch(0, Fill{.bytes = route.bytes_away, .value = kPoison, .to = route.arrived});
+    if (route.back != route.rows)
+      engine_.launch(0, Fill{.bytes = route.row_count * route.row_bytes_back,
+                             .value = kPoison,
+                             .to = route.back});
   }
 }
 

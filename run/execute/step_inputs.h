@@ -36,7 +36,31 @@ struct StepValues {
   std::vector<DrawnTensor> grad_outputs;          ///< by cell: what comes to its last layer
   std::vector<std::vector<Side>> sides;           ///< by layer, then microbatch
   std::vector<std::vector<std::int64_t>> routes;  ///< by exchange: a permutation of rows
+
+  /// A row of the cell that is number `member` of those of one exchange.
+  struct RowAt {
+    std::size_t member;
+    std::size_t row;
+  };
+  /// Cells whose layers are what experts do, and that exchange their rows with each other.
+  struct Experts {
+    std::vector<std::uint32_t> cells;
+    /// For each of them the rows that it computes on, as they were before they went there.
+    std::vector<std::vector<RowAt>> came;
+  };
+  std::vector<Experts> experts;
 };
+
+/// Rows of an exchange that crosses, which go from one member of its `among` to another.
+struct RowBlock {
+  std::int64_t begin = 0;  ///< among those of its own exchange
+  std::int64_t rows = 0;
+  std::int64_t lands = 0;  ///< among those that arrive
+};
+
+/// The rows that member `from` of an exchange sends to member `to`; `rows` has those of each.
+[[nodiscard]] RowBlock block_between(const std::vector<std::int64_t>& rows, std::size_t from,
+                                     std::size_t to);
 
 /// Draws everything that replay number `replay` of a step is given.
 [[nodiscard]] StepValues draw_values(const PlannedStep& step, const StepLayers& layers,
@@ -63,23 +87,19 @@ class StepInputs {
   struct Route {
     std::byte* rows = nullptr;      ///< permuted
     std::byte* arrived = nullptr;   ///< of all ranks, as they are here; `rows` if none cross
-    std::byte* back = nullptr;      ///< permuted, after they were there; `rows` if none cross
+    std::byte* back = nullptr;      ///< permuted, after they were there; `rows` if none cross and
+                                    ///< no experts made others
     std::byte* returned = nullptr;  ///< permuted back
     const std::int64_t* index = nullptr;
     const std::int64_t* inverse = nullptr;
     std::int64_t row_count = 0;
     std::int64_t row_bytes = 0;
-    std::int64_t bytes_away = 0;  ///< of what arrives, if any rows cross
+    std::int64_t row_bytes_back = 0;  ///< of what experts made; `row_bytes` if none did
+    std::int64_t bytes_away = 0;      ///< of what arrives, if any rows cross
   };
   [[nodiscard]] const Route& route(std::uint32_t exchange) const { return routes_[exchange]; }
-  /// A part of the rows of an exchange that crosses, in bytes.
-  struct Block {
-    std::int64_t begin = 0;  ///< among those of its own exchange
-    std::int64_t bytes = 0;
-    std::int64_t lands = 0;  ///< among those that arrive
-  };
-  /// The block that member `from` of an exchange's `among` sends to member `to`.
-  [[nodiscard]] Block block(const Exchange& exchange, std::int32_t from, std::int32_t to) const;
+  /// The rows that member `from` of an exchange's `among` sends to member `to`.
+  [[nodiscard]] RowBlock block(const Exchange& exchange, std::size_t from, std::size_t to) const;
   /// Fills all places where rows cross to with poison, so that rows that do not come show.
   void spoil_crossings() const;
   /// It has no gradients, which are outputs.

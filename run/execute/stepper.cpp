@@ -22,6 +22,12 @@ bool takes_from_buffer(const OpPart& part) {
   return part.kind == OpPart::Kind::Permute && part.origin.kind == Origin::Kind::Buffer;
 }
 
+// The buffer from which experts' results go back, and into which they come; else kNoBuffer.
+BufferId sent_back(const Program& program, const OpPart& part) {
+  const Exchange& exchange = program.exchanges[part.to];
+  return exchange.leaves ? kNoBuffer : exchange.made;
+}
+
 constexpr std::string_view kOtherEnd = "the other end of a transfer";
 
 std::string label_of(const Program& program, const OpPart& part) {
@@ -98,6 +104,9 @@ void Stepper::count_reads() {
     if (part.kind == OpPart::Kind::Deliver || part.kind == OpPart::Kind::Collect)
       ++reads_[part.from];
     if (takes_from_buffer(part)) ++reads_[part.origin.id];
+    if (part.kind == OpPart::Kind::Return) {
+      if (const BufferId made = sent_back(program_, part); made != kNoBuffer) ++reads_[made];
+    }
     if (part.kind != OpPart::Kind::Work) continue;
     const bool of_another = part.origin.kind == Origin::Kind::Buffer &&
                             table.at(part.origin.id).chunk != part.work.chunk;
@@ -326,8 +335,10 @@ void Stepper::run_part(const OpPart& part, Mode mode, StreamId stream) {
     case OpPart::Kind::Delivered:
       return transport(mode).finish(stream, loaded_.messages[part.to], part.end);
     case OpPart::Kind::Permute:
-    case OpPart::Kind::Return:
       return move_rows(part, stream);
+    case OpPart::Kind::Return:
+      return program_.exchanges[part.to].around_experts() ? bring_back(part, stream)
+                                                          : move_rows(part, stream);
     case OpPart::Kind::Cross:
       return cross(loaded_.sent_rows[part.to], mode, stream);
     case OpPart::Kind::Reduce:
@@ -617,6 +628,32 @@ void Stepper::move_rows(const OpPart& part, StreamId stream) {
   if (takes_from_buffer(part)) drop(part.origin.id, stream);
 }
 
+// Results of experts have come back from all ranks, or are still where they were made if there are
+// no others; they go there in the order of the rows that they are of. Late readers are compared
+// with that.
+void Stepper::bring_back(const OpPart& part, StreamId stream) {
+  const Exchange& exchange = program_.exchanges[part.to];
+  const StepInputs::Route& route = loaded_.inputs.route(part.to);
+  std::byte* const place = made_by_experts(exchange);
+  if (!exchange.crosses()) {
+    launch(stream,
+           Copy{.bytes = route.row_count * route.row_bytes_back, .from = place, .to = route.back});
+  }
+  launch(stream, Gather{.rows = route.row_count,
+                        .row_bytes = route.row_bytes_back,
+                        .index = route.inverse,
+                        .from = route.back,
+                        .to = place});
+  const BufferId buffer = sent_back(program_, part);
+  if (buffer == kNoBuffer) return;
+  if (late_ != nullptr && memory_.intact(buffer)) late_->keep(buffer, place, stream);
+  drop(buffer, stream);
+}
+
+std::byte* Stepper::made_by_experts(const Exchange& exchange) const {
+  return exchange.leaves ? outputs_.collected(exchange.cell) : memory_.at(exchange.made);
+}
+
 // Each member of another process sends its gradients here, and those of this one go there.
 void Stepper::bring_together(std::uint32_t reduction, StreamId stream) {
   if (loaded_.sent_gradients.empty()) return;
@@ -639,16 +676,20 @@ void Stepper::cross(const std::vector<SentBlock>& blocks, Mode mode, StreamId st
   const auto here = [&](std::int32_t rank) {
     return mode == Mode::Eager || loaded_.own.contains(rank);
   };
+  const auto from = [&](const SentBlock& block) -> const std::byte* {
+    if (block.from != nullptr) return block.from;
+    return made_by_experts(program_.exchanges[block.there]) + block.offset;
+  };
   for (const SentBlock& block : blocks) {
     const auto& [sender, receiver, communicator] = block.message.channel;
     if (broken()) return;
     if (block.stays()) {
       if (here(sender)) {
-        launch(stream, Copy{.bytes = block.message.bytes, .from = block.from, .to = block.to});
+        launch(stream, Copy{.bytes = block.message.bytes, .from = from(block), .to = block.to});
       }
       continue;
     }
-    if (here(sender)) through.send(stream, block.message, block.from);
+    if (here(sender)) through.send(stream, block.message, from(block));
     if (here(receiver) && !broken()) through.receive(stream, block.message);
   }
   for (const SentBlock& block : blocks) {

@@ -184,6 +184,8 @@ class Stepper {
                             StreamId stream);
   [[nodiscard]] bool parameters_alive(const OpPart& part, const Work& work, std::int32_t layer);
   void move_rows(const OpPart& part, StreamId stream);
+  void bring_back(const OpPart& part, StreamId stream);
+  [[nodiscard]] std::byte* made_by_experts(const Exchange& exchange) const;
   void bring_together(std::uint32_t reduction, StreamId stream);
   void reduce(const Reduction& reduction, StreamId stream);
   void cross(const std::vector<SentBlock>& blocks, Mode mode, StreamId stream);

@@ -6,6 +6,7 @@
 #include "run/reference/step_parts.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -38,27 +39,17 @@ class Reference {
     for (auto& of_parameter : contributions_) {
       of_parameter.resize(as_index(table_.microbatches()));
     }
+    for (const StepValues::Experts& experts : given.experts) {
+      for (const std::uint32_t cell : experts.cells) experts_[cell] = &experts;
+    }
     result.grad_inputs.resize(cells_.count());
     result.grad_input_magnitudes.resize(cells_.count());
   }
 
   void run() {
-    const StageMap& map = *step_.replayed().map;
     for (std::int32_t m = 0; m < table_.microbatches(); ++m) {
-      for (std::int32_t stage = 0; stage < map.stages(); ++stage) {
-        if (map.before(stage) != kNoStage) continue;
-        Handed made;
-        for (std::int32_t at = stage; at != kNoStage; at = map.after(at)) {
-          made = forward_through(map.home(at), m, std::move(made), at == stage);
-        }
-      }
-      for (std::int32_t stage = 0; stage < map.stages(); ++stage) {
-        if (map.after(stage) != kNoStage) continue;
-        Handed made;
-        for (std::int32_t at = stage; at != kNoStage; at = map.before(at)) {
-          made = backward_through(map.home(at), m, std::move(made), at == stage);
-        }
-      }
+      go_through(m, Way::Forward);
+      go_through(m, Way::Backward);
     }
     GradientSums sums = sums_of(step_, layers_, contributions_);
     for (std::uint32_t parameter = 0; parameter < magnitudes_.size(); ++parameter) {
@@ -89,8 +80,14 @@ class Reference {
   struct Handed {
     Doubles values;
     Doubles sizes;                    // what its errors are relative to
-    std::optional<std::size_t> from;  // the part that made it; nullopt: it is given
+    std::optional<std::size_t> from;  // the part that made it; nullopt: it is given, or of several
     bool gradient = false;
+    double bound = 0;  // of the errors of those that made it, if it is of several
+  };
+  // A cell of experts to which rows of all that they exchange with have yet to come.
+  struct Waiting {
+    std::int32_t stage = kNoStage;
+    Handed made;
   };
 
   [[nodiscard]] std::vector<Part> parts_of(std::size_t number) const {
@@ -174,7 +171,7 @@ class Reference {
   }
 
   [[nodiscard]] double bound_of(const Handed& made) const {
-    return made.from ? error_bound(shape_of(*made.from)) : 0;
+    return made.from ? error_bound(shape_of(*made.from)) : made.bound;
   }
 
   // The error of what was made. If it is beyond its bound, roundings of the layer that made it go
@@ -258,18 +255,114 @@ class Reference {
     return edges.other_way.empty() ? nullptr : &edges;
   }
 
-  Handed forward_through(const StageMap::Place& home, std::int32_t microbatch, Handed made,
-                         bool first) {
+  // Goes through all stages from those that no other stands before; backwards from the last ones.
+  void go_through(std::int32_t microbatch, Way way) {
+    const StageMap& map = *step_.replayed().map;
+    for (std::int32_t stage = 0; stage < map.stages(); ++stage) {
+      const std::int32_t maker = way == Way::Forward ? map.before(stage) : map.after(stage);
+      if (maker == kNoStage)
+        go_on(stage, microbatch, way, given_to(map.home(stage), microbatch, way));
+    }
+  }
+
+  // Goes on from a stage that is handed something, up to experts whose rows are not all there.
+  void go_on(std::int32_t stage, std::int32_t microbatch, Way way, Handed made) {
+    for (; stage != kNoStage; stage = next(stage, way)) {
+      const StageMap::Place& home = step_.replayed().map->home(stage);
+      const std::uint32_t cell = cells_.of(home.rank, home.chunk, microbatch);
+      if (const auto experts = experts_.find(cell); experts != experts_.end()) {
+        waiting_[cell] = {stage, std::move(made)};
+        return compute_together(*experts->second, microbatch, way);
+      }
+      made = through(home, microbatch, way, std::move(made));
+      leave(cell, microbatch, way, made);
+    }
+  }
+
+  [[nodiscard]] std::int32_t next(std::int32_t stage, Way way) const {
+    const StageMap& map = *step_.replayed().map;
+    return way == Way::Forward ? map.after(stage) : map.before(stage);
+  }
+
+  Handed through(const StageMap::Place& home, std::int32_t microbatch, Way way, Handed made) {
+    return way == Way::Forward ? forward_through(home, microbatch, std::move(made))
+                               : backward_through(home, microbatch, std::move(made));
+  }
+
+  // Experts compute on rows of all, which then go back to whence they came.
+  void compute_together(const StepValues::Experts& experts, std::int32_t microbatch, Way way) {
+    const auto& cells = experts.cells;
+    if (!std::all_of(cells.begin(), cells.end(),
+                     [&](auto cell) { return waiting_.contains(cell); }))
+      return;
+    std::vector<Handed> all;
+    std::vector<std::int32_t> stages;
+    for (const std::uint32_t cell : cells) {
+      auto waited = waiting_.extract(cell);
+      all.push_back(std::move(waited.mapped().made));
+      stages.push_back(waited.mapped().stage);
+    }
+    all = moved(experts, all, microbatch, false);
+    for (std::size_t at = 0; at < cells.size(); ++at) {
+      const StageMap::Place& home = step_.replayed().map->home(stages[at]);
+      all[at] = through(home, microbatch, way, std::move(all[at]));
+    }
+    all = moved(experts, all, microbatch, true);
+    for (std::size_t at = 0; at < cells.size(); ++at) {
+      leave(cells[at], microbatch, way, all[at]);
+      go_on(next(stages[at], way), microbatch, way, std::move(all[at]));
+    }
+  }
+
+  // Rows as they come to experts, or as they come `back` from them.
+  std::vector<Handed> moved(const StepValues::Experts& experts, const std::vector<Handed>& all,
+                            std::int32_t microbatch, bool back) {
+    std::vector<Handed> moved;
+    for (const Handed& made : all) {
+      moved.push_back({.values = Doubles(made.values.size()),
+                       .sizes = Doubles(made.sizes.size()),
+                       .from = std::nullopt,
+                       .gradient = made.gradient});
+      for (const Handed& any : all)
+        moved.back().bound = std::max(moved.back().bound, bound_of(any));
+      forget(made, microbatch);
+    }
+    for (std::size_t there = 0; there < all.size(); ++there) {
+      const std::size_t rows = experts.came[there].size();
+      for (std::size_t row = 0; row < rows; ++row) {
+        const auto [member, home] = experts.came[there][row];
+        const Handed& from = all[back ? there : member];
+        Handed& to = moved[back ? member : there];
+        const std::size_t columns = from.values.size() / rows;
+        const std::size_t read = (back ? row : home) * columns;
+        const std::size_t written = (back ? home : row) * columns;
+        std::copy_n(&from.values[read], columns, &to.values[written]);
+        std::copy_n(&from.sizes[read], columns, &to.sizes[written]);
+      }
+    }
+    return moved;
+  }
+
+  // The rows or the gradient that a step is given for a stage.
+  [[nodiscard]] Handed given_to(const StageMap::Place& home, std::int32_t microbatch,
+                                Way way) const {
+    const std::int32_t layers = table_.layers(home.rank, home.chunk);
+    if (layers == 0) return {};
+    const bool forward = way == Way::Forward;
+    const std::size_t number = layers_.number(home.rank, home.chunk, forward ? 0 : layers - 1);
+    const LayerShape& shape = layers_.all()[number].shape;
+    const std::uint32_t cell = cells_.of(home.rank, home.chunk, microbatch);
+    const DrawnTensor& given = forward ? given_.inputs[cell] : given_.grad_outputs[cell];
+    Doubles rows = rows_of(number, microbatch, values_of(given),
+                           forward ? shape.hidden : output_columns(shape));
+    return {.values = rows, .sizes = rows, .from = std::nullopt, .gradient = !forward};
+  }
+
+  Handed forward_through(const StageMap::Place& home, std::int32_t microbatch, Handed made) {
     const auto m = MicrobatchId(microbatch).index();
     for (std::int32_t at = 0; at < table_.layers(home.rank, home.chunk); ++at) {
       const std::size_t number = layers_.number(home.rank, home.chunk, at);
       const LayerShape& shape = layers_.all()[number].shape;
-      if (first && at == 0) {
-        made.values = rows_of(
-            number, microbatch,
-            values_of(given_.inputs[cells_.of(home.rank, home.chunk, microbatch)]), shape.hidden);
-        made.sizes = made.values;
-      }
       for (std::size_t part = first_[number]; part < first_[number + 1]; ++part) {
         const auto& stored = is_first_of_layer(part) ? stored_.inputs : stored_.sums;
         saved_[part][m].input =
@@ -281,20 +374,11 @@ class Reference {
     return made;
   }
 
-  Handed backward_through(const StageMap::Place& home, std::int32_t microbatch, Handed made,
-                          bool last) {
+  Handed backward_through(const StageMap::Place& home, std::int32_t microbatch, Handed made) {
     const auto m = MicrobatchId(microbatch).index();
-    const std::uint32_t cell = cells_.of(home.rank, home.chunk, microbatch);
-    const std::int32_t layers = table_.layers(home.rank, home.chunk);
-    for (std::int32_t at = layers; at-- > 0;) {
+    for (std::int32_t at = table_.layers(home.rank, home.chunk); at-- > 0;) {
       const std::size_t number = layers_.number(home.rank, home.chunk, at);
-      const StepLayer& layer = layers_.all()[number];
-      const std::int64_t columns = output_columns(layer.shape);
-      if (last && at == layers - 1) {
-        made.values = rows_of(number, microbatch, values_of(given_.grad_outputs[cell]), columns);
-        made.sizes = made.values;
-        made.gradient = true;
-      }
+      const std::int64_t columns = output_columns(layers_.all()[number].shape);
       for (std::size_t part = first_[number + 1]; part-- > first_[number];) {
         const auto& stored = is_last_of_layer(part) ? stored_.grad_outputs : stored_.sum_gradients;
         saved_[part][m].grad_output =
@@ -302,10 +386,15 @@ class Reference {
         made = backward_of(part, microbatch);
       }
     }
+    return made;
+  }
+
+  // A backward's gradient of its chunk's input is compared if it leaves the step.
+  void leave(std::uint32_t cell, std::int32_t microbatch, Way way, Handed& made) {
+    if (way == Way::Forward) return;
     give_out(cell, microbatch, made);
     result.grad_inputs[cell] = made.values;
     result.grad_input_magnitudes[cell] = made.sizes;
-    return made;
   }
 
   // The judge compares what leaves the step; here roundings go the engine's way.
@@ -335,6 +424,8 @@ class Reference {
   std::vector<reference::LayerWeights> weights_;  // by part
   std::vector<std::vector<Saved>> saved_;         // by part and microbatch
   std::vector<std::vector<std::vector<reference::Edge>>> other_ways_;  // likewise
+  std::map<std::uint32_t, const StepValues::Experts*> experts_;        // by cell
+  std::map<std::uint32_t, Waiting> waiting_;                           // likewise
   Contributions contributions_;
   // Sums of the absolute values of the terms, by parameter, for those that are sums over rows.
   std::vector<Doubles> magnitudes_;

@@ -9,8 +9,10 @@
 // made is beyond its bound (other_ways.h), and then goes the engine's way in all that follows.
 //
 // It knows the pipeline (which stage feeds which) and the order of the weight gradients, and
-// nothing of plans, programs, buffers or engines. Exchanges of tokens are left out, since experts
-// send back what they got. Tested by tests/run/reference/step_reference_test.cpp.
+// nothing of plans, programs, buffers or engines. Exchanges of tokens are left out, since they
+// bring back what they took; where layers compute in between, these read rows of all members, by
+// the table of rows that the step is given, and what they made goes back by it. Tested by
+// tests/run/reference/step_reference_test.cpp.
 
 #pragma once
 

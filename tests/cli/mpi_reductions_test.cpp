@@ -149,6 +149,20 @@ TEST_F(MpiExchanges, ReportWhatOneProcessDoes) {
   }
 }
 
+// Between the exchanges of chunk 2 its experts compute on rows of both ranks.
+TEST_F(MpiExchanges, AroundExpertsReportWhatOneProcessDoes) {
+  folder_.write("m.json", kExperts);
+  constexpr const char* kActions =
+      "F1.0 dispatch-F2.0 F2.0 combine-F2.0 dispatch-F2.1 F2.1 combine-F2.1 F1.1 B1.0 combine-B2.0 "
+      "I2.0 dispatch-B2.0 combine-B2.1 I2.1 W2.0 dispatch-B2.1 W2.1 B1.1\n";
+  folder_.write("step.order", std::string("capo 1\nranks 2\nmicrobatches 2\nrank 0: ") + kActions +
+                                  "rank 1: " + kActions);
+  const auto [one, two] = in_both(2, {"step.order", "--model", "m.json"}, 0);
+  EXPECT_EQ(two, one);
+  EXPECT_EQ(two["bit_equal"], true);
+  EXPECT_EQ(two["float64"]["within_bounds"], true);
+}
+
 TEST_F(MpiExchanges, OfAllCopiesReportWhatOneProcessDoes) {
   folder_.write("m.json", kExperts);
   folder_.write("step.order", kExchanging);

@@ -258,6 +258,51 @@ TEST(Program, ALayerMayReadWhatIsStillWithItsExperts) {
                           "B1.0 from given 1.0", "collect grad input of 1.0 at 1.0"}));
 }
 
+// What experts made goes back into its own place, where the next reader finds it; a gradient that
+// leaves the step goes back after it was collected.
+TEST(Program, WhatExpertsMadeComesBack) {
+  const Lines parts =
+      exchanging("dispatch-F1.0 F1.0 combine-F1.0 combine-B1.0 B1.0 dispatch-B1.0").words().parts();
+  EXPECT_EQ(parts, (Lines{"permute given 1.0 into exchange 0", "F1.0 from within exchange 0",
+                          "return exchange 0 into output of 1.0",
+                          "permute given 1.0 into exchange 1", "B1.0 from within exchange 1",
+                          "collect grad input of 1.0 at 1.0", "return exchange 1"}));
+}
+
+// Readers of what experts made wait for the way back, and gradients have the way of their rows.
+TEST(Program, ReadersWaitForExperts) {
+  const Launched launched(
+      "ranks 1\nmicrobatches 1\nplacement loop\nrank 0: F1.0 dispatch-F2.0 F2.0 combine-F2.0 F3.0 "
+      "B3.0 combine-B2.0 B2.0 dispatch-B2.0 B1.0\n",
+      {}, {}, experts({0}));
+  const Lines parts = launched.words().parts();
+  const auto at = [&](const std::string& part) {
+    return std::find(parts.begin(), parts.end(), part);
+  };
+  ASSERT_NE(at("F3.0 from output of 2.0"), parts.end());
+  ASSERT_NE(at("B1.0 from grad input of 2.0"), parts.end());
+  EXPECT_LT(at("return exchange 0 into output of 2.0"), at("F3.0 from output of 2.0"));
+  EXPECT_LT(at("return exchange 1 into grad input of 2.0"), at("B1.0 from grad input of 2.0"));
+  ASSERT_EQ(launched.program.exchanges.size(), 2U);
+  EXPECT_EQ(launched.program.exchanges[1].route, 0U);
+  EXPECT_FALSE(launched.program.exchanges[1].leaves);
+  // They wait whatever the streams do.
+  const Clocks clocks(launched.program);
+  const auto op_with = [&](const std::string& part) {
+    for (std::uint32_t op = 0; op < launched.program.ops.size(); ++op) {
+      const Lines acts = launched.words().acts_of(op);
+      if (std::find(acts.begin(), acts.end(), part) != acts.end()) return op;
+    }
+    return kNoOp;
+  };
+  EXPECT_TRUE(clocks.before(op_with("F2.0 from within exchange 0"),
+                            op_with("return exchange 0 into output of 2.0")));
+  EXPECT_TRUE(clocks.before(op_with("return exchange 0 into output of 2.0"),
+                            op_with("F3.0 from output of 2.0")));
+  EXPECT_TRUE(clocks.before(op_with("return exchange 1 into grad input of 2.0"),
+                            op_with("B1.0 from grad input of 2.0")));
+}
+
 // A dispatch permutes before its rows cross, a combine behind that, each on its own rank.
 TEST(Program, RowsOfSeveralRanksCrossWhereTheseMeet) {
   const Launched launched(

@@ -229,6 +229,20 @@ TEST(ExchangesApart, LeaveWhatTheyLeaveInOneProcess) {
   }
 }
 
+TEST(ExchangesApart, AroundExpertsLeaveWhatTheyLeaveInOneProcess) {
+  constexpr const char* kActions =
+      "dispatch-F1.0 F1.0 combine-F1.0 dispatch-F1.1 F1.1 combine-F1.1 "
+      "combine-B1.0 I1.0 dispatch-B1.0 combine-B1.1 I1.1 W1.0 dispatch-B1.1 W1.1";
+  for (const auto& members : {std::vector{0, 1, 2, 3}, {1, 2, 3}}) {
+    expect_as_in_one(
+        [&] {
+          return verified(typed(of_ranks(4, kActions)),
+                          exchanged_between(small(ModuleKind::GroupedMlp), members));
+        },
+        kChecked, true);
+  }
+}
+
 // The copies of a pipeline exchange, reduce and send between the same processes.
 TEST(ExchangesApart, StandBesideTransfersAndReductions) {
   constexpr const char* kPipeline =

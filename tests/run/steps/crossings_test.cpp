@@ -1,8 +1,7 @@
 // Rows that ranks of a group send each other: every block travels to its member and back, what
 // comes out is what went in, and a block that does not travel shows.
 
-#include "run/execute/transport.h"
-#include "run/setup/replicas.h"
+#include "tests/run/exchanging.h"
 #include "tests/run/running.h"
 
 #include <fmt/format.h>
@@ -10,12 +9,9 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <memory>
 #include <optional>
 #include <set>
-#include <stdexcept>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -31,75 +27,6 @@ constexpr const char* kTwoChunks =
 constexpr const char* kOneMicrobatch =
     "capo 1\nranks 1\nmicrobatches 1\nplacement loop\n"
     "rank 0: F1.0 dispatch-F1.0 combine-F1.0 F2.0 B2.0 combine-B1.0 dispatch-B1.0 B1.0\n";
-
-// Ranks with the same actions and nothing else to do with each other.
-std::string of_alike_ranks(std::int32_t ranks, std::string_view actions) {
-  std::string text = fmt::format("capo 1\nranks {}\nmicrobatches {}\n", ranks,
-                                 actions.find("1.1") == std::string_view::npos ? 1 : 2);
-  for (std::int32_t rank = 0; rank < ranks; ++rank) {
-    text += fmt::format("rank {}: {}\n", rank, actions);
-  }
-  return text;
-}
-
-CollectiveGroup experts_of(std::vector<std::int32_t> members) {
-  return {.name = "ep",
-          .members = std::move(members),
-          .actions = {Kind::DispatchForward, Kind::CombineForward, Kind::DispatchBackward,
-                      Kind::CombineBackward}};
-}
-
-CheckOptions exchanged_over(Module module, std::vector<std::int32_t> members) {
-  CheckOptions options = every_layer(std::move(module));
-  options.groups = {experts_of(std::move(members))};
-  return options;
-}
-
-Module of_rows(ModuleKind kind, std::int64_t rows) {
-  Module module = small(kind);
-  module.shape.tokens = rows;
-  return module;
-}
-
-// Messages in one process, of which replays may lose one.
-class Losing final : public Transport {
- public:
-  Losing(Engine& engine, std::set<Message>& crossed, std::optional<Message> lost)
-      : within_(engine), crossed_(crossed), lost_(std::move(lost)) {}
-
-  void expect(const Message& message, std::byte* place) override { within_.expect(message, place); }
-  void begin_step() override { replays_ = true; }
-  void end_step() override { replays_ = false; }
-  void send(StreamId stream, const Message& message, const std::byte* from) override {
-    if (message.channel.communicator == kCrossingsThrough) crossed_.insert(message);
-    within_.send(stream, message, from);
-  }
-  void receive(StreamId stream, const Message& message) override {
-    within_.receive(stream, message);
-  }
-  void finish(StreamId stream, const Message& message, End end) override {
-    if (!replays_ || message != lost_) within_.finish(stream, message, end);
-  }
-  [[nodiscard]] const std::optional<Error>& error() const override { return within_.error(); }
-
- private:
-  InProcess within_;
-  std::set<Message>& crossed_;
-  std::optional<Message> lost_;
-  bool replays_ = false;
-};
-
-TransportFactory losing(std::set<Message>& crossed, std::optional<Message> lost = std::nullopt) {
-  return
-      [&crossed, lost](Engine& engine) { return std::make_unique<Losing>(engine, crossed, lost); };
-}
-
-// The copies of an order, whose groups are those of one copy.
-Replicas copies_of(const char* order, const CheckOptions& options, std::int32_t count) {
-  auto copies = replicas_of(typed(order), options, count);
-  if (!copies) throw std::invalid_argument(copies.error());
-  return *std::move(copies);
-}
 
 TEST(Crossings, BringBackWhatTheySent) {
   for (const ModuleKind kind : {ModuleKind::Linear, ModuleKind::GroupedMlp, ModuleKind::MoeLayer}) {
@@ -183,7 +110,7 @@ TEST(Crossings, PutRowsWhereTheyGo) {
     return a;
   };
   EXPECT_EQ(arrived[0], both(rows(0, 0, 3), rows(1, 3, 7)));
-  EXPECT_EQ(arrived[1], both(rows(0, 3, 7), rows(1, 0, 3)));
+  EXPECT_EQ(arrived[1], both(rows(1, 0, 3), rows(0, 3, 7)));
 }
 
 TEST(Crossings, ShowEveryBlockThatDoesNotTravel) {

@@ -1,0 +1,157 @@
+// Layers that are what experts do: they run while rows are with them, on rows of all ranks of their
+// group, and what they made of those goes back.
+
+#include "tests/run/exchanging.h"
+#include "tests/run/running.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace capo::run {
+namespace {
+
+// Experts between two other layers.
+constexpr const char* kExpertsBetween =
+    "capo 1\nranks 1\nmicrobatches 2\nplacement loop\n"
+    "rank 0: F1.0 dispatch-F2.0 F2.0 combine-F2.0 F1.1 dispatch-F2.1 F3.0 F2.1 combine-F2.1 F3.1 "
+    "B3.0 combine-B2.0 B2.0 dispatch-B2.0 B3.1 B1.0 combine-B2.1 B2.1 dispatch-B2.1 B1.1\n";
+constexpr const char* kDelayedExperts =
+    "capo 1\nranks 1\nmicrobatches 2\nplacement loop\n"
+    "rank 0: F1.0 dispatch-F2.0 F2.0 combine-F2.0 F1.1 dispatch-F2.1 F3.0 F2.1 combine-F2.1 F3.1 "
+    "I3.0 combine-B2.0 I2.0 dispatch-B2.0 W3.0 I3.1 W2.0 I1.0 W1.0 combine-B2.1 I2.1 dispatch-B2.1 "
+    "W2.1 W3.1 I1.1 W1.1\n";
+// The step gives experts their rows, and the gradients that they make leave it.
+constexpr const char* kExpertsAlone =
+    "capo 1\nranks 1\nmicrobatches 2\n"
+    "rank 0: dispatch-F1.0 F1.0 combine-F1.0 dispatch-F1.1 F1.1 combine-F1.1 "
+    "combine-B1.0 B1.0 dispatch-B1.0 combine-B1.1 B1.1 dispatch-B1.1\n";
+
+// The gradients of the parameters of the chunk of experts, by their names.
+using OfExperts = std::map<std::string, std::vector<float>>;
+
+OfExperts gradients_of(const char* order, std::int32_t ranks, std::uint64_t seed = 1) {
+  OfExperts all;
+  const Replicas copies =
+      copies_of(order, exchanged_over(of_rows(ModuleKind::GroupedMlp, 8), {0}), ranks);
+  RunOptions options{.replays = 1, .seed = seed};
+  options.inspect = [&](const Inspection& at) {
+    for (std::uint32_t p = 0; p < at.layers.parameters().size(); ++p) {
+      const ParameterForm& form = at.layers.parameters()[p];
+      const GradientMemory& memory = at.outputs.gradients(p);
+      all[form.name] = values_of(at.engine, form.fused ? memory.main_grad : memory.grad);
+    }
+  };
+  EXPECT_TRUE(run_verified(copies.input, copies.options, options).bit_equal);
+  return all;
+}
+
+TEST(Experts, ComputeOnRowsOfAllRanks) {
+  for (const ModuleKind kind : {ModuleKind::GroupedMlp, ModuleKind::LayerNormMlp,
+                                ModuleKind::Linear, ModuleKind::MoeLayer}) {
+    for (const char* order : {kExpertsBetween, kDelayedExperts, kExpertsAlone}) {
+      for (const std::int32_t ranks : {1, 2, 3}) {
+        for (const Granularity graphs : kGranularities) {
+          SCOPED_TRACE(fmt::format("{} of {} ranks, {}", capo::name_of(kind), ranks, order));
+          std::set<Message> crossed;
+          const Replicas copies = copies_of(order, exchanged_over(of_rows(kind, 7), {0}), ranks);
+          const RunReport report =
+              run_verified(copies.input, copies.options,
+                           {.graphs = graphs, .replays = 2, .transport = losing(crossed)});
+          EXPECT_TRUE(report.bit_equal);
+          EXPECT_TRUE(report.within_bounds) << report.worst_relative_error;
+          EXPECT_EQ(report.program.crossings.size(), ranks == 1 ? 0U : 8U);
+          EXPECT_EQ(crossed.size(), static_cast<std::size_t>(8 * ranks * (ranks - 1)));
+        }
+      }
+    }
+  }
+}
+
+// What one rank is given is in the gradients of the other's experts.
+TEST(Experts, HaveGradientsOfOtherRanksRows) {
+  const OfExperts together = gradients_of(kExpertsAlone, 2);
+  const OfExperts apart =
+      gradients_of("capo 1\nranks 1\nmicrobatches 2\nrank 0: F1.0 F1.1 B1.0 B1.1\n", 2);
+  ASSERT_EQ(together.size(), apart.size());
+  ASSERT_FALSE(together.empty());
+  for (const auto& [name, gradient] : together) EXPECT_NE(gradient, apart.at(name)) << name;
+  EXPECT_EQ(together, gradients_of(kExpertsAlone, 2));
+}
+
+// Another rank gets what came back, not what was made of rows of others.
+TEST(Experts, SendOnWhatCameBack) {
+  constexpr const char* kPipeline =
+      "capo 1\nranks 2\nmicrobatches 2\nplacement chain\n"
+      "rank 0: dispatch-F1.0 F1.0 combine-F1.0 dispatch-F1.1 F1.1 combine-F1.1 "
+      "combine-B1.0 B1.0 dispatch-B1.0 combine-B1.1 B1.1 dispatch-B1.1\n"
+      "rank 1: dispatch-F1.0 F1.0 combine-F1.0 combine-B1.0 B1.0 dispatch-B1.0 "
+      "dispatch-F1.1 F1.1 combine-F1.1 combine-B1.1 B1.1 dispatch-B1.1\n";
+  for (const Granularity graphs : kGranularities) {
+    CheckOptions options = exchanged_over(small(ModuleKind::LayerNormMlp), {0});
+    options.groups.push_back(experts_of({1}));
+    const Replicas copies = copies_of(kPipeline, options, 3);
+    const RunReport report =
+        run_verified(copies.input, copies.options, {.graphs = graphs, .replays = 3});
+    EXPECT_TRUE(report.bit_equal);
+    EXPECT_TRUE(report.within_bounds) << report.worst_relative_error;
+    EXPECT_EQ(report.program.crossings.size(), 16U);
+  }
+}
+
+TEST(Experts, ShowEveryBlockThatDoesNotTravel) {
+  const auto run_losing = [](std::optional<Message> lost, std::set<Message>& crossed) {
+    const Replicas copies =
+        copies_of(kExpertsBetween, exchanged_over(small(ModuleKind::Linear), {0}), 2);
+    return run_verified(copies.input, copies.options,
+                        {.replays = 1, .transport = losing(crossed, std::move(lost))});
+  };
+  std::set<Message> crossed;
+  EXPECT_TRUE(run_losing(std::nullopt, crossed).bit_equal);
+  ASSERT_EQ(crossed.size(), 16U);
+  for (const Message& lost : std::set<Message>(crossed)) {
+    EXPECT_FALSE(run_losing(lost, crossed).bit_equal)
+        << lost.number << " from rank " << lost.channel.sender << " to " << lost.channel.receiver;
+  }
+}
+
+std::string why_refused(const char* order, const CheckOptions& options,
+                        const RunOptions& how = {}) {
+  const Replicas copies = copies_of(order, options, 2);
+  const auto report = attempt(verified(copies.input, copies.options), how);
+  if (report) return "it ran";
+  EXPECT_EQ(report.error().kind, RunFailure::Kind::Refused);
+  return report.error().message;
+}
+
+TEST(Experts, AreNotSampled) {
+  EXPECT_EQ(why_refused(kExpertsAlone, exchanged_over(small(ModuleKind::Linear), {0}),
+                        {.float64 = Float64::Sampled}),
+            "layers that compute on rows of other ranks are compared with float64 as a whole or "
+            "not at all: leave it out (--float64 none) or compare all of a step (--float64 first)");
+}
+
+TEST(Experts, NeedRowsThatAreAlike) {
+  CheckOptions options;
+  options.modules = {.list = {of_rows(ModuleKind::Linear, 8), of_rows(ModuleKind::Linear, 6)},
+                     .layers = {{{0}}, {{1}}}};
+  options.groups = {experts_of({0, 1})};
+  constexpr const char* kActions =
+      "dispatch-F1.0 F1.0 combine-F1.0 combine-B1.0 B1.0 dispatch-B1.0";
+  const auto report = attempt(verified(typed(of_alike_ranks(2, kActions)), options), {});
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().message,
+            "chunk 1 of rank 0 computes on rows of rank 1, whose rows are others: the layers of "
+            "experts that exchange rows need as many of one width and type on all ranks, and as "
+            "many in each layer");
+}
+
+}  // namespace
+}  // namespace capo::run
