@@ -1,7 +1,6 @@
 #include "run/judge.h"
 
 #include "core/base/index.h"
-#include "run/judged_tensors.h"
 #include "run/reference/compare.h"
 
 #include <fmt/format.h>

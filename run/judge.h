@@ -8,41 +8,16 @@
 
 #pragma once
 
-#include "core/rules/verify.h"
 #include "run/execute/buffer_memory.h"
-#include "run/execute/rank_range.h"
-#include "run/execute/step_inputs.h"
-#include "run/execute/step_outputs.h"
-#include "run/execute/stepper.h"
-#include "run/reference/sampled_reference.h"
+#include "run/judged_tensors.h"
+#include "run/reference/float_sample.h"
 #include "run/report.h"
-#include "run/setup/deposits.h"
-#include "run/setup/step_layers.h"
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <vector>
 
 namespace capo::run {
-
-/// The two executions that are compared. All members outlive the judge.
-struct Compared {
-  Engine& engine;
-  const PlannedStep& step;
-  const StepLayers& layers;
-  const std::vector<DrawnTensor>& parameters;
-  const StepOutputs& eager;
-  const StepOutputs& replayed;
-  const Deposits& eager_deposits;
-  const Deposits& replayed_deposits;
-  const Expected& expected;
-  const LateReads* late;  ///< null unless the plan is unchecked
-  /// The ranks whose gradients a replay made; nullopt: it made those of all.
-  std::optional<RankRange> only = {};
-};
-
-class JudgedTensors;
 
 class Judge {
  public:

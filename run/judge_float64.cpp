@@ -1,5 +1,5 @@
 #include "core/base/index.h"
-#include "run/judged_tensors.h"
+#include "run/judge.h"
 #include "run/reference/compare.h"
 #include "run/reference/step_parts.h"
 #include "run/reference/step_reference.h"

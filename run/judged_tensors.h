@@ -8,18 +8,44 @@
 #pragma once
 
 #include "core/base/index.h"
-#include "run/judge.h"
+#include "core/rules/verify.h"
+#include "run/execute/buffer_memory.h"
+#include "run/execute/rank_range.h"
+#include "run/execute/step_inputs.h"
+#include "run/execute/step_outputs.h"
+#include "run/execute/stepper.h"
+#include "run/reference/sampled_reference.h"
+#include "run/report.h"
+#include "run/setup/deposits.h"
+#include "run/setup/step_layers.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace capo::run {
 
+/// The two executions that are compared. All members outlive the judge.
+struct Compared {
+  Engine& engine;
+  const PlannedStep& step;
+  const StepLayers& layers;
+  const std::vector<DrawnTensor>& parameters;
+  const StepOutputs& eager;
+  const StepOutputs& replayed;
+  const Deposits& eager_deposits;
+  const Deposits& replayed_deposits;
+  const Expected& expected;
+  const LateReads* late;  ///< null unless the plan is unchecked
+  /// The ranks whose gradients a replay made; nullopt: it made those of all.
+  std::optional<RankRange> only = {};
+};
+
 class JudgedTensors {
  public:
-  /// Names them in the report. Its parameters are those of the step, in their order; its gradients
-  /// of inputs are those of cells_given_out(), and then those of for_each_side().
+  /// Names them in the report. Its parameters are those of the step, in their order; its
+  /// gradients of inputs are those of cells_given_out(), and then those of for_each_side().
   JudgedTensors(const Compared& of, RunReport& report);
 
   /// From now on both executions are of these numbers, which say what rows are in use.
@@ -29,8 +55,8 @@ class JudgedTensors {
   [[nodiscard]] const Cells& cells() const { return cells_; }
   [[nodiscard]] const BufferTable& table() const { return of_.step.view().table(); }
 
-  /// The tensors whose sum a reader finds: main_grad, and .grad unless the flag says that it is in
-  /// main_grad already.
+  /// The tensors whose sum a reader finds: main_grad, and .grad unless the flag says that it is
+  /// in main_grad already.
   [[nodiscard]] std::vector<const GroupedTensor*> summands(const StepOutputs& outcome,
                                                            const Deposits& deposits,
                                                            std::uint32_t parameter) const;
@@ -50,8 +76,8 @@ class JudgedTensors {
   [[nodiscard]] std::vector<float> given_out(const StepOutputs& outcome, std::uint32_t cell) const;
   [[nodiscard]] DataType type_of(std::uint32_t cell) const;
 
-  /// Calls visit(layer, its number, microbatch, name, member) for gradients of probabilities and of
-  /// scales, which are inputs too.
+  /// Calls visit(layer, its number, microbatch, name, member) for gradients of probabilities and
+  /// of scales, which are inputs too.
   template <typename Visit>
   void for_each_side(Visit visit) const {
     for (std::size_t number = 0; number < of_.layers.all().size(); ++number) {

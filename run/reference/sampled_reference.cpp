@@ -4,7 +4,6 @@
 #include "run/reference/compare.h"
 #include "run/reference/other_ways.h"
 #include "run/reference/sampled_heads.h"
-#include "run/reference/sampled_parts.h"
 
 #include <algorithm>
 #include <cmath>

@@ -25,44 +25,12 @@
 #pragma once
 
 #include "run/reference/float_sample.h"
-#include "run/reference/step_parts.h"
-#include "run/reference/step_reference.h"
+#include "run/reference/sampled_parts.h"
 
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 namespace capo::run {
-
-/// The operands that layers read, as the engine stored them: whole rows.
-struct StoredRows {
-  std::function<std::vector<float>(std::size_t layer, std::int32_t microbatch, bool gradient,
-                                   std::int64_t first, std::int64_t count)>
-      operands;
-  /// A row of the input's gradient that leaves the step; null if the cell's does not.
-  std::function<std::vector<float>(std::uint32_t cell, std::int64_t row)> given_out;
-};
-
-/// Elements of a tensor, by their index in it.
-struct SampledTensor {
-  std::vector<std::int64_t> at;
-  std::vector<double> should;
-  std::vector<double> sizes;  ///< what the error of each is relative to
-  std::vector<double> ascending = {};
-  std::int64_t columns = 1;  ///< so many of them are of one row
-};
-
-struct SampledReference {
-  std::vector<HandedOn> handed_on;         ///< of their rows
-  std::vector<SampledTensor> gradients;    ///< by parameter; those of norms may be empty
-  std::vector<SampledTensor> grad_inputs;  ///< by cell; empty if it does not leave the step
-  struct Side {
-    SampledTensor probabilities;
-    SampledTensor scales;
-  };
-  std::vector<std::vector<Side>> sides;  ///< by layer and microbatch
-  std::size_t other_ways = 0;
-};
 
 [[nodiscard]] SampledReference sampled_reference(const PlannedStep& step, const StepLayers& layers,
                                                  const std::vector<DrawnTensor>& parameters,
