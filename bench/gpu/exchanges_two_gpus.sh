@@ -4,7 +4,8 @@
 #   bench/gpu/exchanges_two_gpus.sh CAPO [REPLAYS [TRANSPORT]]      TRANSPORT: nccl, or mpi to try the script on processors
 #
 # Measures experts, their all-to-alls and a reduction of their gradients, then runs orders of two ranks that form one group, whose
-# exchanges and reductions stand with nothing beside them, beside computation of another microbatch, or beside weight gradients. A
+# exchanges and reductions stand with nothing beside them, beside computation of another microbatch, beside weight gradients, or around
+# what experts compute on the rows that came. A
 # line each: measured and simulated makespans in microseconds, the median over the replays and its error; then the share of the
 # makespan in which a rank communicates and does not compute, the mean of both ranks, in the last replay and in the simulation. An
 # exchange that waits for the other rank counts as one that communicates. No order begins after 140 seconds. libnccl.so.2 is that of
@@ -73,6 +74,12 @@ order reduce-beside-weights 2 'F1.0 F1.1 F2.0 F2.1 B1.0 B1.1 B2.0 W2.0 B2.1 W2.1
 order both-alone 2 'F1.0 xF1.0 F1.1 xF1.1 xB1.0 B1.0 xB1.1 B1.1 reduce1'
 order both-beside 2 \
   'F1.0 xF1.0 F1.1 xF1.1 F2.0 xF2.0 F2.1 xF2.1 xB2.0 B2.0 xB2.1 B2.1 reduce2 xB1.0 B1.0 xB1.1 B1.1 reduce1'
+
+# What the experts themselves do: chunk 2 computes on the rows that came, those of the other rank among them.
+order experts-between 3 \
+  'F1.0 dispatch-F2.0 F2.0 combine-F2.0 F1.1 dispatch-F2.1 F2.1 combine-F2.1 F1.2 dispatch-F2.2 F2.2 combine-F2.2 combine-B2.0 B2.0 dispatch-B2.0 B1.0 combine-B2.1 B2.1 dispatch-B2.1 B1.1 combine-B2.2 B2.2 dispatch-B2.2 B1.2'
+order experts-beside 3 \
+  'F1.0 dispatch-F2.0 F1.1 F2.0 combine-F2.0 dispatch-F2.1 F1.2 F2.1 combine-F2.1 dispatch-F2.2 combine-B2.0 F2.2 combine-F2.2 B2.0 dispatch-B2.0 combine-B2.1 W2.0 B2.1 dispatch-B2.1 B1.0 combine-B2.2 W2.1 W1.0 B2.2 dispatch-B2.2 B1.1 W2.2 W1.1 B1.2 W1.2'
 
 # exposed TRACE: prints the percentage of the makespan in which a rank communicates and does not compute, the mean of all ranks.
 exposed() {

@@ -170,6 +170,15 @@ Result<double, std::string> predicted_makespan(const Input& input, const Model& 
   return (*simulation)->makespan();
 }
 
+// nullopt if none is asked for.
+std::optional<double> prediction_of(const RunRequest& request, const JudgedInput& judged,
+                                    const run::Division& division) {
+  if (!request.predict) return std::nullopt;
+  const auto makespan = predicted_makespan(judged.input, judged.model, division);
+  if (!makespan) throw CLI::ValidationError("--predict", makespan.error());
+  return *makespan;
+}
+
 // The last replay as a picture, which `capo draw` reads again.
 Picture measured_picture(const run::RunReport& report, const PlannedStep& step) {
   const std::string_view equal = report.bit_equal ? "every gradient is equal to eager execution"
@@ -280,7 +289,8 @@ void replicate(const RunRequest& request, JudgedInput& judged) {
   run::list_hooked_reductions(judged.input.schedule, judged.check_options());
 }
 
-int run_replicas(const RunRequest& request, JudgedInput& judged, run::Engine& engine) {
+int run_replicas(const RunRequest& request, JudgedInput& judged, const run::Division& division,
+                 run::Engine& engine) {
   // A fault of the order is told once, and not of each copy.
   if (!request.unchecked) {
     const run::CompletedModel one =
@@ -293,11 +303,12 @@ int run_replicas(const RunRequest& request, JudgedInput& judged, run::Engine& en
   replicate(request, judged);
   const run::CompletedModel all =
       run::complete_model(judged.check_options(), judged.input.schedule);
+  const auto predicted = prediction_of(request, judged, division);
   if (request.unchecked) {
-    return run_through(admit_unchecked, run::run_unchecked, judged, all, std::nullopt, request,
+    return run_through(admit_unchecked, run::run_unchecked, judged, all, predicted, request,
                        engine);
   }
-  return run_through(verify, run::run, judged, all, std::nullopt, request, engine);
+  return run_through(verify, run::run, judged, all, predicted, request, engine);
 }
 
 int run_judged(const RunRequest& request, JudgedInput& judged) {
@@ -320,14 +331,10 @@ int run_judged(const RunRequest& request, JudgedInput& judged) {
     }
   }
   std::optional<double> predicted;
-  if (request.predict) {
-    const auto makespan = predicted_makespan(input, model, division);
-    if (!makespan) throw CLI::ValidationError("--predict", makespan.error());
-    predicted = *makespan;
-  }
+  if (request.replicas == 1) predicted = prediction_of(request, judged, division);
   auto engine = engine_of(request);
   if (!engine) return fail(engine.error());
-  if (request.replicas > 1) return run_replicas(request, judged, **engine);
+  if (request.replicas > 1) return run_replicas(request, judged, division, **engine);
   if (request.unchecked) {
     return run_through(admit_unchecked, run::run_unchecked, judged, complete, predicted, request,
                        **engine);
@@ -339,7 +346,8 @@ int run_judged(const RunRequest& request, JudgedInput& judged) {
 void refuse_options(const RunRequest& request) {
   refuse_without_times(request, !request.timeline.empty(), "--output");
   refuse_without_times(request, request.predict, "--predict");
-  if (request.predict && request.replicas > 1) {
+  const bool shares = request.transport.kind == TransportKind::InProcess;
+  if (request.predict && request.replicas > 1 && shares) {
     throw CLI::ValidationError("--replicas", "nothing is predicted of replicas on one device");
   }
 }

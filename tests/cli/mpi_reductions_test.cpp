@@ -187,6 +187,24 @@ TEST_F(MpiExchanges, InTwoSequencesAreStuckWhereTheyShould) {
   EXPECT_TRUE(holds(said, "rank 1 exchanges: `dispatch-F1.1` waits for what never comes")) << said;
 }
 
+// Copies that do not share a device are foretold; both reduce for 100 behind what takes 24.
+TEST_F(MpiReductions, OfCopiesOnDevicesOfTheirOwnAreForetold) {
+  folder_.write("step.order", kOneRank);
+  folder_.write("m.json", R"({"schema": 1, "transfer": {"latency": 1}, "layers": "m",
+    "modules": {"m": {"kind": "linear", "cost": {"forward": 5, "backward": 4, "weight": 3,
+                                                 "reduce": 100}}}})");
+  const std::vector<std::string> run{"run", "step.order", "--model",  "m.json", "--replicas",
+                                     "2",   "--predict",  "--device", "host"};
+  std::vector<std::string> apart = run;
+  apart.insert(apart.end(), {"--transport", "mpi"});
+  const Outcome outcome = mpirun(2, apart);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_TRUE(holds(outcome.out, "simulated 124 us")) << outcome.out;
+  const Outcome alone = run_capo(run, {.directory = folder_.path()});
+  EXPECT_EQ(alone.exit_code, 2);
+  EXPECT_TRUE(holds(alone.err, "nothing is predicted of replicas on one device")) << alone.err;
+}
+
 TEST_F(MpiReductions, NeedAProcessForEachRankOfAllReplicas) {
   folder_.write("step.order", kPipeline);
   const Outcome outcome = mpirun(2, {"run", "step.order", "--replicas", "2", "--transport", "mpi"});
