@@ -107,7 +107,9 @@ class SharedRun {
     bool crowds = false;  // it computes, as the messages under way have counted it
   };
 
-  [[nodiscard]] Task task_of(Vertex vertex) const { return graph_.tasks[graph_.task_of[vertex]]; }
+  [[nodiscard, gnu::always_inline]] Task task_of(Vertex vertex) const {
+    return graph_.tasks[graph_.task_of[vertex]];
+  }
   [[nodiscard]] std::size_t device_number(RankId rank) const {
     return shares_ ? as_index(costs_.devices[rank.index()]) : rank.index();
   }
