@@ -23,6 +23,8 @@ class SharedRun {
         times_(subject.graph.task_of.size()),
         waits_(subject.graph.edges) {
     const std::size_t vertices = graph_.task_of.size();
+    notes_.reserve(vertices);
+    for (Vertex vertex = 0; vertex < vertices; ++vertex) notes_.push_back(noted(vertex));
     if (goes_ahead_) {
       sent_at_.resize(vertices);
       alone_.resize(vertices);
@@ -37,7 +39,7 @@ class SharedRun {
     for (Vertex from = 0; goes_ahead_ && from < times_.at.size(); ++from) {
       graph_.edges.for_each_out(from, [&](Vertex to, EdgeKind kind) {
         if (kind == EdgeKind::Message || kind == EdgeKind::Rendezvous)
-          alone_[to] = !task_of(from).member && !task_of(to).member;
+          alone_[to] = !notes_[from].is_member && !notes_[to].is_member;
       });
     }
     for (Vertex vertex = 0; vertex < times_.at.size(); ++vertex) {
@@ -107,21 +109,30 @@ class SharedRun {
     bool crowds = false;  // it computes, as the messages under way have counted it
   };
 
-  [[nodiscard, gnu::always_inline]] Task task_of(Vertex vertex) const {
-    return graph_.tasks[graph_.task_of[vertex]];
+  // Asked for at every event, and so kept apart from the tasks, which are made from several lists.
+  struct Note {
+    RankId rank;
+    Kind kind;
+    bool communicates;  // between a transfer's or collective's end and its members' starts it moves
+    bool is_member;     // of a fused group
+  };
+
+  [[nodiscard]] Task task_of(Vertex vertex) const { return graph_.tasks[graph_.task_of[vertex]]; }
+  [[nodiscard]] Note noted(Vertex vertex) const {
+    const Task task = task_of(vertex);
+    const bool moves = !is_compute(task.kind) && !graph_.is_meeting(vertex) &&
+                       (!is_transfer(task.kind) || transfers_occupy_);
+    return {.rank = task.rank,
+            .kind = task.kind,
+            .communicates = moves && vertex == task.start + (task.split ? 1 : 0),
+            .is_member = task.member};
   }
   [[nodiscard]] std::size_t device_number(RankId rank) const {
     return shares_ ? as_index(costs_.devices[rank.index()]) : rank.index();
   }
-  Device& device_of(Vertex vertex) { return devices_[device_number(task_of(vertex).rank)]; }
-  [[nodiscard]] bool computes(Vertex vertex) const { return is_compute(task_of(vertex).kind); }
-  // A transfer's or collective's end, between which and its members' starts it moves bytes.
-  [[nodiscard]] bool communicates(Vertex vertex) const {
-    const Task& task = task_of(vertex);
-    if (is_compute(task.kind) || graph_.is_meeting(vertex)) return false;
-    if (is_transfer(task.kind) && !transfers_occupy_) return false;
-    return vertex == task.start + (task.split ? 1 : 0);
-  }
+  Device& device_of(Vertex vertex) { return devices_[device_number(notes_[vertex].rank)]; }
+  [[nodiscard]] bool computes(Vertex vertex) const { return is_compute(notes_[vertex].kind); }
+  [[nodiscard]] bool communicates(Vertex vertex) const { return notes_[vertex].communicates; }
 
   void push(double time, Event::Kind kind, Vertex vertex, std::uint32_t version = 0) {
     events_.push({.time = time, .kind = kind, .vertex = vertex, .version = version});
@@ -163,8 +174,8 @@ class SharedRun {
     for (Vertex point = 0; point < graph_.task_of.size(); ++point) {
       if (!graph_.is_meeting(point)) continue;
       std::vector<RankId> members;
-      graph_.edges.for_each_out(
-          point, [&](Vertex end, EdgeKind) { members.push_back(task_of(end).rank); });
+      graph_.edges.for_each_out(point,
+                                [&](Vertex end, EdgeKind) { members.push_back(notes_[end].rank); });
       if (members.size() < 2) continue;
       members_.push_back(std::move(members));
       const auto number = static_cast<std::uint32_t>(members_.size());
@@ -175,20 +186,20 @@ class SharedRun {
   // A message, or a part of a collective's, whose ends may compute meanwhile.
   [[nodiscard]] bool is_crowded(Vertex vertex) const {
     if (crowded_ == 1 || !communicates(vertex)) return false;
-    return is_transfer(task_of(vertex).kind) || members_of_[vertex] != 0;
+    return is_transfer(notes_[vertex].kind) || members_of_[vertex] != 0;
   }
 
   // Whether `asked` holds for any other rank that the message goes to or comes from.
   template <typename Asked>
   [[nodiscard]] bool any_other(Vertex vertex, Asked asked) const {
-    const Task& task = task_of(vertex);
-    if (is_transfer(task.kind)) return asked(durations_.peer(task));
-    return std::ranges::any_of(members_[members_of_[vertex] - 1],
-                               [&](RankId member) { return member != task.rank && asked(member); });
+    if (is_transfer(notes_[vertex].kind)) return asked(durations_.peer(task_of(vertex)));
+    return std::ranges::any_of(members_[members_of_[vertex] - 1], [&](RankId member) {
+      return member != notes_[vertex].rank && asked(member);
+    });
   }
 
   [[nodiscard]] double speed_of_message(Vertex vertex) const {
-    const double here = crowds(task_of(vertex).rank) ? crowded_ : 1;
+    const double here = crowds(notes_[vertex].rank) ? crowded_ : 1;
     const bool there = any_other(vertex, [&](RankId rank) { return crowds(rank); });
     return 1 / (here * (there ? crowded_ : 1));
   }
@@ -205,7 +216,7 @@ class SharedRun {
     const auto is_here = [&](const Running& one) {
       const auto number = static_cast<std::size_t>(&device - devices_.data());
       const auto is_of = [&](RankId rank) { return device_number(rank) == number; };
-      return is_of(task_of(one.vertex).rank) || any_other(one.vertex, is_of);
+      return is_of(notes_[one.vertex].rank) || any_other(one.vertex, is_of);
     };
     for (Running& one : moving_) {
       if (!is_here(one)) continue;
@@ -285,7 +296,7 @@ class SharedRun {
     Device& device = device_of(vertex);
     if (communicates(vertex)) communicate(device, -1);
     graph_.edges.for_each_out(vertex, [&](Vertex to, EdgeKind kind) {
-      if (goes_ahead_ && is_send(task_of(vertex).kind) && from_start_to_end(kind)) {
+      if (goes_ahead_ && is_send(notes_[vertex].kind) && from_start_to_end(kind)) {
         sent_at_[to] = now_;
       }
       times_.bind(to, vertex, now_ + durations_.lag(kind, vertex, to));
@@ -303,6 +314,7 @@ class SharedRun {
   bool goes_ahead_;  // the first bytes of a message do not wait for its receive
   double now_ = 0;
   std::size_t ran_ = 0;
+  std::vector<Note> notes_;  // by vertex
   TaskTimes times_;
   WaitCounts waits_;
   std::vector<Device> devices_;
