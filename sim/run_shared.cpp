@@ -32,7 +32,7 @@ class SharedRun {
     std::int32_t devices = static_cast<std::int32_t>(subject.schedule.ranks.size());
     for (const std::int32_t device : costs.devices) devices = std::max(devices, device + 1);
     devices_.resize(as_index(devices));
-    if (crowded_ != 1) find_members();
+    if (crowded_ != 1) find_meetings();
   }
 
   TaskTimes run() {
@@ -59,6 +59,8 @@ class SharedRun {
   }
 
  private:
+  static constexpr std::uint32_t kNone = 0xffffffff;
+
   struct Event {
     enum class Kind : std::uint8_t { Over, Ready };  // at one time what ends makes room first
 
@@ -100,13 +102,22 @@ class SharedRun {
     Vertex vertex;
     double left;        // at full speed
     double counted_at;  // when `left` was true
+    double speed = 1;   // of a message since then
     std::uint32_t version = 0;
   };
 
   struct Device {
     std::vector<Running> running;
     std::int32_t communicating = 0;
-    bool crowds = false;  // it computes, as the messages under way have counted it
+    bool crowds = false;                  // it computes, as the messages under way have counted it
+    std::vector<std::uint32_t> meetings;  // under way, of which a member is here
+  };
+
+  // The collectives of several ranks that meet at one point.
+  struct Meeting {
+    std::vector<std::size_t> devices;  // of the members
+    std::int32_t under_way = 0;        // ends
+    std::int32_t crowding = 0;         // devices that compute, while any end is under way
   };
 
   // Asked for at every event, and so kept apart from the tasks, which are made from several lists.
@@ -146,7 +157,9 @@ class SharedRun {
       if (communicates(vertex)) communicate(device, +1);
       const double left = duration - went_ahead(vertex);
       if (!is_crowded(vertex)) return push(now_ + left, Event::Kind::Over, vertex);
-      moving_.push_back({.vertex = vertex, .left = left, .counted_at = now_});
+      if (is_collective(vertex)) meet(vertex, +1);
+      moving_.push_back(
+          {.vertex = vertex, .left = left, .counted_at = now_, .speed = speed_of_message(vertex)});
       return push_end(moving_.back());
     }
     const auto begin = [&] {
@@ -168,64 +181,77 @@ class SharedRun {
     return std::min(now_ - sent_at_[vertex], durations_.ahead(task_of(vertex)));
   }
 
-  // Notes of every end of a collective which ranks meet there, if there are several.
-  void find_members() {
-    members_of_.assign(graph_.task_of.size(), 0);
+  // Finds the points at which several ranks meet, and which of these each end is behind.
+  void find_meetings() {
+    meeting_of_.assign(graph_.task_of.size(), kNone);
     for (Vertex point = 0; point < graph_.task_of.size(); ++point) {
       if (!graph_.is_meeting(point)) continue;
-      std::vector<RankId> members;
-      graph_.edges.for_each_out(point,
-                                [&](Vertex end, EdgeKind) { members.push_back(notes_[end].rank); });
-      if (members.size() < 2) continue;
-      members_.push_back(std::move(members));
-      const auto number = static_cast<std::uint32_t>(members_.size());
-      graph_.edges.for_each_out(point, [&](Vertex end, EdgeKind) { members_of_[end] = number; });
+      std::vector<Vertex> ends;
+      graph_.edges.for_each_out(point, [&](Vertex end, EdgeKind) { ends.push_back(end); });
+      if (ends.size() < 2) continue;
+      Meeting meeting;
+      for (const Vertex end : ends) {
+        meeting_of_[end] = static_cast<std::uint32_t>(meetings_.size());
+        meeting.devices.push_back(device_number(notes_[end].rank));
+      }
+      std::ranges::sort(meeting.devices);
+      const auto same = std::ranges::unique(meeting.devices);
+      meeting.devices.erase(same.begin(), same.end());
+      meetings_.push_back(std::move(meeting));
     }
   }
 
   // A message, or a part of a collective's, whose ends may compute meanwhile.
   [[nodiscard]] bool is_crowded(Vertex vertex) const {
     if (crowded_ == 1 || !communicates(vertex)) return false;
-    return is_transfer(notes_[vertex].kind) || members_of_[vertex] != 0;
+    return is_transfer(notes_[vertex].kind) || meeting_of_[vertex] != kNone;
+  }
+  [[nodiscard]] bool is_collective(Vertex vertex) const {
+    return !is_transfer(notes_[vertex].kind);
   }
 
-  // Whether `asked` holds for any other rank that the message goes to or comes from.
-  template <typename Asked>
-  [[nodiscard]] bool any_other(Vertex vertex, Asked asked) const {
-    if (is_transfer(notes_[vertex].kind)) return asked(durations_.peer(task_of(vertex)));
-    return std::ranges::any_of(members_[members_of_[vertex] - 1], [&](RankId member) {
-      return member != notes_[vertex].rank && asked(member);
-    });
+  // One more or one less end of a collective that is under way.
+  void meet(Vertex end, std::int32_t by) {
+    const std::uint32_t number = meeting_of_[end];
+    Meeting& meeting = meetings_[number];
+    if (meeting.under_way == 0) {
+      meeting.crowding = 0;
+      for (const std::size_t at : meeting.devices) {
+        devices_[at].meetings.push_back(number);
+        meeting.crowding += devices_[at].crowds ? 1 : 0;
+      }
+    }
+    meeting.under_way += by;
+    if (meeting.under_way > 0) return;
+    for (const std::size_t at : meeting.devices) std::erase(devices_[at].meetings, number);
   }
 
   [[nodiscard]] double speed_of_message(Vertex vertex) const {
-    const double here = crowds(notes_[vertex].rank) ? crowded_ : 1;
-    const bool there = any_other(vertex, [&](RankId rank) { return crowds(rank); });
-    return 1 / (here * (there ? crowded_ : 1));
+    const bool here = crowds(notes_[vertex].rank);
+    const bool there = is_collective(vertex)
+                           ? meetings_[meeting_of_[vertex]].crowding > (here ? 1 : 0)
+                           : crowds(durations_.peer(task_of(vertex)));
+    return 1 / ((here ? crowded_ : 1) * (there ? crowded_ : 1));
   }
   [[nodiscard]] bool crowds(RankId rank) const { return devices_[device_number(rank)].crowds; }
 
   void push_end(const Running& message) {
-    push(now_ + message.left / speed_of_message(message.vertex), Event::Kind::Over, message.vertex,
-         message.version);
+    push(now_ + message.left / message.speed, Event::Kind::Over, message.vertex, message.version);
   }
 
   // Messages go on at the speed that they have once the device has begun or ceased to compute.
   void crowd(Device& device) {
     if (crowded_ == 1 || device.crowds != device.running.empty()) return;
-    const auto is_here = [&](const Running& one) {
-      const auto number = static_cast<std::size_t>(&device - devices_.data());
-      const auto is_of = [&](RankId rank) { return device_number(rank) == number; };
-      return is_of(notes_[one.vertex].rank) || any_other(one.vertex, is_of);
-    };
-    for (Running& one : moving_) {
-      if (!is_here(one)) continue;
-      one.left = std::max(one.left - (now_ - one.counted_at) * speed_of_message(one.vertex), 0.0);
-      one.counted_at = now_;
-    }
     device.crowds = !device.running.empty();
+    for (const std::uint32_t number : device.meetings) {
+      meetings_[number].crowding += device.crowds ? 1 : -1;
+    }
     for (Running& one : moving_) {
-      if (!is_here(one)) continue;
+      const double speed = speed_of_message(one.vertex);
+      if (speed == one.speed) continue;
+      one.left = std::max(one.left - (now_ - one.counted_at) * one.speed, 0.0);
+      one.counted_at = now_;
+      one.speed = speed;
       ++one.version;
       push_end(one);
     }
@@ -286,6 +312,7 @@ class SharedRun {
     const auto ended = std::ranges::find(moving_, event.vertex, &Running::vertex);
     if (ended == moving_.end() || ended->version != event.version) return;
     moving_.erase(ended);
+    if (is_collective(event.vertex)) meet(event.vertex, -1);
     over(event.vertex);
   }
 
@@ -322,11 +349,9 @@ class SharedRun {
   // whether neither side is a member of a fused group.
   std::vector<double> sent_at_;
   std::vector<bool> alone_;
-  std::vector<Running> moving_;  // messages, if computation makes them slower
-  // Then also the ranks that meet at each point, and which of these, counted from 1, an end of a
-  // collective is behind.
-  std::vector<std::vector<RankId>> members_;
-  std::vector<std::uint32_t> members_of_;
+  std::vector<Running> moving_;            // messages, if computation makes them slower
+  std::vector<Meeting> meetings_;          // then also these
+  std::vector<std::uint32_t> meeting_of_;  // by end of a collective; kNone: it is alone
   Events events_;
 };
 

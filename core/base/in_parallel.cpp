@@ -11,6 +11,7 @@ namespace capo {
 
 void in_parallel(std::size_t count, unsigned threads,
                  const std::function<void(std::size_t)>& work) {
+  threads = static_cast<unsigned>(std::min<std::size_t>(threads, count));
   if (threads <= 1) {
     for (std::size_t i = 0; i < count; ++i) work(i);
     return;

@@ -12,7 +12,8 @@
 
 namespace capo {
 
-/// Calls work(0) to work(count - 1). With one thread everything runs on the caller's.
+/// Calls work(0) to work(count - 1), on no more threads than that. With one thread everything runs
+/// on the caller's.
 void in_parallel(std::size_t count, unsigned threads, const std::function<void(std::size_t)>& work);
 
 /// How many threads so many tasks, buffers or the like are worth: one, if there are few.

@@ -12,10 +12,10 @@
 // in bands of kBand tiles down, so that tiles that run at the same time share both operands. A
 // block takes every gridDim-th tile. Groups without anything to write have no tiles.
 //
-// A group of few rows waits for its weights, one of many for its products. Where groups have no
-// more rows than a tile on average and some have more, tiles are numbered by the sizes of groups,
-// and every second block takes them from the end: memory and tensor cores are busy at a time.
-// Gradients of weights are not mixed, which made them slower (docs/gpu.md).
+// A group of few rows waits for its weights, one of many for its products. Where there is room for
+// no more rows than a tile a group on average and some have more, tiles are numbered by the sizes
+// of groups, and every second one is taken from the end: memory and tensor cores are busy at a
+// time. Gradients of weights are not mixed, which made them slower (docs/gpu.md).
 //
 // A gradient of weights goes on with the rows of further batches before its sum is written. They
 // lie in the kernel's parameter, which a block indexes in place: a copy of it would be one for each

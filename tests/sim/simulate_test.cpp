@@ -142,25 +142,28 @@ TEST(Simulate, AMessageIsSlowerForEachEndThatComputes) {
 }
 
 TEST(Simulate, ACollectiveIsSlowerForItsRankAndForOthersThatCompute) {
-  // Both ranks reduce from 1 on. Rank 0 computes until 7, so that the part of 4 takes 8 of either.
+  // All reduce from 1 on. Ranks 0 and 1 compute until 7, and rank 2 does not: what is 4 alone has
+  // moved by a quarter of 6 for the first two by then, and by half of 6 for the last.
   const char* text =
-      "capo 1\nranks 2\nrank 0: F1.0 B1.0 reduce1 F2.0 B2.0\nrank 1: F1.0 B1.0 reduce1\n";
-  const auto reduced = [&](std::vector<std::int32_t> members, const char* crowded) {
-    SimulationOptions options{.costs = costs("f=0.5,b=0.5,w=0,reduce=4", "r0.c2:f=3,b=3", crowded)};
-    for (const std::int32_t rank : members) {
-      if (members.size() > 1 && rank > 0) continue;
-      options.check.groups.push_back({.name = "dp",
-                                      .members = members.size() > 1 ? members : std::vector{rank},
-                                      .actions = {Kind::ReduceGradient}});
+      "capo 1\nranks 3\nrank 0: F1.0 B1.0 reduce1 F2.0 B2.0\nrank 1: F1.0 B1.0 reduce1 F2.0 B2.0\n"
+      "rank 2: F1.0 B1.0 reduce1\n";
+  const auto reduced = [&](std::vector<std::vector<std::int32_t>> groups, const char* crowded) {
+    SimulationOptions options{
+        .costs = costs("f=0.5,b=0.5,w=0,reduce=4", "r0.c2:f=3,b=3", "r1.c2:f=3,b=3", crowded)};
+    for (std::vector<std::int32_t>& members : groups) {
+      options.check.groups.push_back(
+          {.name = "dp", .members = std::move(members), .actions = {Kind::ReduceGradient}});
     }
     return simulate_text(text, options);
   };
-  const auto both = reduced({0, 1}, "crowded=2");
-  EXPECT_EQ(end_of(**both, 0, "B2.0"), 7);
-  EXPECT_EQ(end_of(**both, 0, "reduce1"), 1 + 6 + 1);
-  EXPECT_EQ(end_of(**both, 1, "reduce1"), 1 + 6 + 1);
-  EXPECT_EQ(end_of(**reduced({0, 1}, "crowded=1"), 1, "reduce1"), 5);
-  EXPECT_EQ(end_of(**reduced({1}, "crowded=2"), 1, "reduce1"), 5) << "alone in its group";
+  const auto all = reduced({{0, 1, 2}}, "crowded=2");
+  EXPECT_EQ(end_of(**all, 0, "B2.0"), 7);
+  EXPECT_EQ(end_of(**all, 0, "reduce1"), 7 + 4 - 6 / 4.0);
+  EXPECT_EQ(end_of(**all, 1, "reduce1"), 7 + 4 - 6 / 4.0);
+  EXPECT_EQ(end_of(**all, 2, "reduce1"), 7 + 4 - 6 / 2.0);
+  EXPECT_EQ(end_of(**reduced({{0, 1, 2}}, "crowded=1"), 2, "reduce1"), 5);
+  EXPECT_EQ(end_of(**reduced({{0}, {1}, {2}}, "crowded=2"), 0, "reduce1"), 5)
+      << "alone in its group";
 }
 
 TEST(Simulate, TheFirstBytesOfAMessageDoNotWaitForItsReceive) {
