@@ -109,6 +109,10 @@ std::optional<std::string> refuse_options(const Frame& frame, const SimulationOp
     return "orders are searched without composites and slowdown: `overlap` and `slowdown` have no "
            "use";
   }
+  const bool rests = std::ranges::any_of(costs.settings, [](const CostSetting& setting) {
+    return setting.key == CostSetting::Key::Rest && setting.value > 0;
+  });
+  if (rests) return "orders are searched for tasks that take as long as stated: `rest` has no use";
   if (fused && frame.weights_in_call == 1) {
     return "each weight gradient is a call of its own: `fuse` has no use without --fuse-w";
   }
@@ -208,6 +212,7 @@ Result<Problem, std::string> problem_of(const Frame& frame, const SimulationOpti
   if (auto why = declare_layers(input.schedule, options.costs.modules.layers)) return *why;
   SimulationOptions ideal = options;
   ideal.ideal_links = true;
+  ideal.costs.ignore_rest = true;
   const auto simulation = simulation_of(input, ideal);
   CAPO_ASSERT(simulation.has_value(), "a step of a few microbatches runs under every placement");
   Problem problem{.frame = frame, .series = Reading(**simulation).series()};

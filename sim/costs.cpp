@@ -22,24 +22,13 @@ struct KeyWord {
   std::string_view word;
   Key key;
 };
-constexpr std::array<KeyWord, 18> kKeys{{
-    {"f", Key::Forward},
-    {"b", Key::Backward},
-    {"w", Key::Weight},
-    {"dispatch", Key::Dispatch},
-    {"combine", Key::Combine},
-    {"fuse", Key::Fuse},
-    {"beside", Key::Beside},
-    {"experts", Key::Experts},
-    {"unshard", Key::Unshard},
-    {"reshard", Key::Reshard},
-    {"reduce", Key::Reduce},
-    {"comm", Key::Latency},
-    {"bw", Key::Bandwidth},
-    {"bytes", Key::Bytes},
-    {"overlap", Key::Overlap},
-    {"slowdown", Key::Slowdown},
-    {"crowded", Key::Crowded},
+constexpr std::array<KeyWord, 19> kKeys{{
+    {"f", Key::Forward},         {"b", Key::Backward},        {"w", Key::Weight},
+    {"dispatch", Key::Dispatch}, {"combine", Key::Combine},   {"fuse", Key::Fuse},
+    {"beside", Key::Beside},     {"rest", Key::Rest},         {"experts", Key::Experts},
+    {"unshard", Key::Unshard},   {"reshard", Key::Reshard},   {"reduce", Key::Reduce},
+    {"comm", Key::Latency},      {"bw", Key::Bandwidth},      {"bytes", Key::Bytes},
+    {"overlap", Key::Overlap},   {"slowdown", Key::Slowdown}, {"crowded", Key::Crowded},
     {"ahead", Key::Ahead},
 }};
 
@@ -64,6 +53,8 @@ double& slot(TaskCosts& costs, Key key) {
       return costs.fuse;
     case Key::Beside:
       return costs.beside;
+    case Key::Rest:
+      return costs.rest;
     case Key::Experts:
       return costs.experts;
     case Key::Unshard:
@@ -151,6 +142,7 @@ std::string misfit(const CostSetting& setting, std::string_view word) {
   // Values end where those of a model file end, so that no quotient is infinite.
   if (setting.key == Key::Bandwidth && value < 1e-6) return "bw is at least 1e-06";
   if (setting.key == Key::Experts && value > 1) return "experts is a part, from 0 to 1";
+  if (setting.key == Key::Rest && value >= 1) return "rest is from 0 to below 1";
   if ((setting.key == Key::Slowdown || setting.key == Key::Crowded) && value < 1) {
     return fmt::format("{} is at least 1", word);
   }
@@ -165,6 +157,16 @@ std::string misfit(const CostSetting& setting, std::string_view word) {
     return fmt::format("{} is said of tasks, not of a link", word);
   }
   return {};
+}
+
+// Computations take so much less on a device that rests. Exchanges and reductions move bytes, which
+// its clock has little to do with.
+void shorten(TaskCosts& costs, double used) {
+  const double takes = 1 - costs.rest * (1 - used);
+  for (double* time : {&costs.forward, &costs.backward, &costs.weight, &costs.autograd,
+                       &costs.more_of_whole, &costs.quantize_forward, &costs.quantize_backward}) {
+    *time *= takes;
+  }
 }
 
 }  // namespace
@@ -208,6 +210,7 @@ TaskCosts Costs::of_layer(std::int32_t rank, std::int32_t chunk, std::int32_t la
     costs.more_of_whole = module->cost.whole.value_or(halves + costs.autograd) - halves;
     costs.fuse = module->cost.fuse.value_or(1);
     costs.beside = module->cost.beside.value_or(1);
+    costs.rest = module->cost.rest.value_or(0);
     costs.quantize_forward = module->cost.quantize_forward.value_or(0);
     costs.quantize_backward = module->cost.quantize_backward.value_or(0);
   }
@@ -229,6 +232,7 @@ TaskCosts Costs::of_layer(std::int32_t rank, std::int32_t chunk, std::int32_t la
       costs.more_of_whole = costs.autograd;
     }
   }
+  if (!used.empty()) shorten(costs, used[as_index(rank)]);
   return costs;
 }
 
@@ -241,6 +245,7 @@ TaskCosts Costs::of_chunk(std::int32_t rank, std::int32_t chunk, std::int32_t la
     const double all = halves_of(sum) + halves_of(next);
     if (all > 0) {
       sum.beside = (halves_of(sum) * sum.beside + halves_of(next) * next.beside) / all;
+      sum.rest = (halves_of(sum) * sum.rest + halves_of(next) * next.rest) / all;
     }
     for (const Key key : kOfLayers) slot(sum, key) += slot(next, key);
     sum.autograd += next.autograd;
@@ -271,10 +276,18 @@ bool Costs::tell_quantization() const {
   });
 }
 
+bool Costs::tell_rest() const {
+  if (ignore_rest) return false;
+  return std::ranges::any_of(modules.list,
+                             [](const Module& one) { return one.cost.rest.value_or(0) > 0; }) ||
+         std::ranges::any_of(settings,
+                             [](const auto& one) { return one.key == Key::Rest && one.value > 0; });
+}
+
 bool Costs::uniform() const {
   const bool shared_alike =
       std::adjacent_find(shares.begin(), shares.end(), std::not_equal_to<>()) == shares.end();
-  return shared_alike && modules.layers.empty() &&
+  return shared_alike && used.empty() && modules.layers.empty() &&
          std::all_of(settings.begin(), settings.end(),
                      [](const auto& s) { return s.scope.everything(); });
 }
@@ -294,8 +307,8 @@ Result<std::vector<CostSetting>, std::string> read_costs(std::string_view text) 
     if (found == kKeys.end() || !number.value) {
       return fmt::format(
           "`{}` is not a cost; write a list such as f=12,b=13,w=9,comm=1 of the keys f, "
-          "b, w, dispatch, combine, fuse, beside, experts, unshard, reshard, reduce, comm, bw, "
-          "bytes, overlap, slowdown, crowded and ahead",
+          "b, w, dispatch, combine, fuse, beside, rest, experts, unshard, reshard, reduce, comm, "
+          "bw, bytes, overlap, slowdown, crowded and ahead",
           number.item);
     }
     const CostSetting setting{.scope = scope, .key = found->key, .value = *number.value};

@@ -12,7 +12,7 @@
 // 1/v: ZB-V with f=12 has forwards of 6, and both cost what a forward of 1F1B costs. A setting that
 // names a chunk or a layer is about that alone and divided by nothing, and so are a model file's
 // times, all of links, `unshard`, `reshard` and `reduce`, which are of a chunk, and `experts`,
-// `fuse` and `beside`, which are shares of these times and no times.
+// `fuse`, `beside` and `rest`, which are shares of these times and no times.
 //
 // If a chunk is taken apart into n layers, each takes an nth of it, unless a setting is about that
 // layer or a model file states what its module takes. A whole backward takes b + w, unless a model
@@ -49,6 +49,7 @@ struct TaskCosts {
   double more_of_whole = 0;  ///< a whole backward takes more than its halves, or less if negative
   double fuse = 1;           ///< the share of w that each further weight gradient of one call takes
   double beside = 1;         ///< two tasks on one device take this share of one after the other
+  double rest = 0;           ///< computations take 1 - rest (1 - u) on a device in use for u
   double experts =
       0.5;  ///< the share of f, b and w that experts have in a layer that is taken apart
   double unshard = 0;
@@ -99,6 +100,7 @@ struct CostSetting {
     Combine,
     Fuse,
     Beside,
+    Rest,
     Experts,
     Unshard,
     Reshard,
@@ -139,6 +141,11 @@ struct Costs {
   /// The part of a rank's times that one of its chunks takes, by rank. A simulation fills it in
   /// under CostPer::Rank, since only an order says how many chunks there are; empty: all of it.
   std::vector<double> shares;
+  /// Times are as stated, however long devices rest: orders are searched for these.
+  bool ignore_rest = false;
+  /// The part of the step in which the device of a rank computes, by rank. A simulation fills it
+  /// in; empty: all of it.
+  std::vector<double> used;
 
   void set(const CostSetting& setting);
 
@@ -153,7 +160,10 @@ struct Costs {
   [[nodiscard]] LinkCosts between(std::int32_t from, std::int32_t to) const;
   /// Whether any module says what quantization takes.
   [[nodiscard]] bool tell_quantization() const;
-  /// Whether all chunks of all ranks are declared alike, and all links.
+  /// Whether a task may take less on a device that rests a part of the step.
+  [[nodiscard]] bool tell_rest() const;
+  /// Whether all chunks of all ranks are declared alike, and all links. They are not where `used`
+  /// is told.
   [[nodiscard]] bool uniform() const;
 };
 

@@ -94,9 +94,9 @@ Costs shared(Costs costs, const Schedule& schedule) {
 }  // namespace
 
 Simulation::Simulation(const Input& input, const SimulationOptions& options,
-                       std::unique_ptr<Context> context, Links links, TaskTimes times)
+                       std::unique_ptr<Context> context, Links links, Costs costs, TaskTimes times)
     : input_(input),
-      costs_(shared(options.costs, input.schedule)),
+      costs_(std::move(costs)),
       context_(std::move(context)),
       wiring_(as_run(*context_)),
       subject_(subject_of(wiring_, links)),
@@ -184,10 +184,16 @@ Result<std::unique_ptr<Simulation>, CannotSimulate> simulation_of(
   if (std::string why = obstacle(wiring, links); !why.empty()) return refused(std::move(why));
   // Nobody asks for them any more, and the graph and its times are what takes the memory.
   for (const OrderView& order : context->orders()) order.by_microbatch.reset();
-  auto times =
-      simulate_if_it_finishes(subject_of(wiring, links), shared(options.costs, input.schedule));
+  const Subject subject = subject_of(wiring, links);
+  Costs costs = shared(options.costs, input.schedule);
+  auto times = simulate_if_it_finishes(subject, costs);
   if (!times) return refused(waits_in_words(links));
-  return std::make_unique<Simulation>(input, options, std::move(context), links, *std::move(times));
+  if (costs.tell_rest()) {
+    costs.used = used_shares(subject, costs, *times);
+    times = simulate(subject, costs);
+  }
+  return std::make_unique<Simulation>(input, options, std::move(context), links, std::move(costs),
+                                      *std::move(times));
 }
 
 }  // namespace capo

@@ -5,6 +5,14 @@
 // its end has no times. Hazards of memory do not change times, so such an order is simulated all
 // the same. If another order is replayed than was captured, the replay is simulated.
 //
+// Costs may say that computations take less on a device that rests a part of the step (`rest`). How
+// much it rests is known once the step is simulated, and then it is simulated again with these
+// shares. Twice is enough: if all computations get shorter alike, and nothing else takes time, the
+// makespan does too, and each share is what it was. What else takes time, and what differs from
+// task to task, changes shares by a part of a part (rest_test.cpp). Bounds hold with the same
+// shares: on an order that is faster the same work leaves devices less rest, so that its tasks take
+// no less.
+//
 // The environment says how messages travel. If nothing about transfers is declared and the order
 // writes none, links are ideal, as the papers on schedules have it. Tested by simulate_test.cpp.
 
@@ -67,9 +75,10 @@ struct SimulationOptions {
 
 class Simulation {
  public:
-  /// Use simulation_of(). Input and options outlive the simulation.
+  /// Use simulation_of(). Input and options outlive the simulation, whose costs are those that
+  /// times were simulated with.
   Simulation(const Input& input, const SimulationOptions& options, std::unique_ptr<Context> context,
-             Links links, TaskTimes times);
+             Links links, Costs costs, TaskTimes times);
 
   [[nodiscard]] const Subject& subject() const { return subject_; }
   [[nodiscard]] const TaskGraph& graph() const { return subject_.graph; }
@@ -86,7 +95,7 @@ class Simulation {
   [[nodiscard]] const std::string& rates() const { return rates_; }
   [[nodiscard]] std::vector<MemoryStep> memory_course(std::int32_t rank) const;
   [[nodiscard]] std::int32_t microbatches() const { return context_->microbatches(); }
-  /// The costs with the share of each rank's chunks.
+  /// The costs with the share of each rank's chunks, and of each device's use.
   [[nodiscard]] const Costs& costs() const { return costs_; }
   /// Whether the orders are those of a replay, which are not those that are captured.
   [[nodiscard]] bool replayed() const;

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <utility>
 
 namespace capo {
 
@@ -125,6 +127,37 @@ std::vector<double> quantizing_times(const Subject& subject, const Costs& costs,
   }
   const bool none = std::all_of(all.begin(), all.end(), [](double takes) { return takes == 0; });
   return none ? std::vector<double>() : all;
+}
+
+std::vector<double> used_shares(const Subject& subject, const Costs& costs,
+                                const TaskTimes& times) {
+  const TaskGraph& graph = subject.graph;
+  const std::size_t ranks = subject.schedule.ranks.size();
+  std::map<std::int32_t, std::vector<std::pair<double, double>>> computations;  // by device
+  const auto device_of = [&](std::size_t rank) {
+    return costs.devices.empty() ? static_cast<std::int32_t>(rank) : costs.devices[rank];
+  };
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    auto& of_device = computations[device_of(rank)];
+    for (TaskId id = graph.first_of[rank]; id < graph.first_of[rank + 1]; ++id) {
+      if (!is_compute(graph.tasks[id].kind)) continue;
+      of_device.emplace_back(times.start_of(graph, id), times.end_of(graph, id));
+    }
+  }
+  std::map<std::int32_t, double> used;
+  for (auto& [device, of_device] : computations) {
+    std::ranges::sort(of_device);
+    double busy = 0;
+    double until = 0;
+    for (const auto& [begin, end] : of_device) {
+      busy += std::max(0.0, end - std::max(begin, until));
+      until = std::max(until, end);
+    }
+    used[device] = times.makespan > 0 ? busy / times.makespan : 1;
+  }
+  std::vector<double> shares;
+  for (std::size_t rank = 0; rank < ranks; ++rank) shares.push_back(used[device_of(rank)]);
+  return shares;
 }
 
 double span_of(const std::vector<RankTimes>& ranks) {

@@ -120,6 +120,11 @@ struct RankTimes {
 /// One RankTimes for each rank. A rank without a computation is idle throughout.
 [[nodiscard]] std::vector<RankTimes> rank_times(const Subject& subject, const TaskTimes& times);
 
+/// The part of the makespan in which the device of each rank computes, by rank. Ranks that share a
+/// device, as the costs say, count once.
+[[nodiscard]] std::vector<double> used_shares(const Subject& subject, const Costs& costs,
+                                              const TaskTimes& times);
+
 /// The longest of the ranks' times from first to last computation: the papers' cost of a step.
 [[nodiscard]] double span_of(const std::vector<RankTimes>& ranks);
 

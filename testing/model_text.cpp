@@ -44,6 +44,7 @@ Json cost_json(const ModuleCost& cost) {
   add(json, "combine", cost.combine);
   add(json, "reduce", cost.reduce);
   add(json, "autograd", cost.autograd);
+  add(json, "rest", cost.rest);
   add(json, "quantize_forward", cost.quantize_forward);
   add(json, "quantize_backward", cost.quantize_backward);
   return json;

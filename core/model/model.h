@@ -123,6 +123,9 @@ struct ModuleCost {
   std::optional<double> fuse;
   /// Two tasks side by side on one device take this share of one after the other; nullopt: all.
   std::optional<double> beside;
+  /// Its computations take 1 - rest (1 - u) of their times on a device that computes for the share
+  /// u of a step, and times are those at u = 1; below 1; nullopt: nothing is known of it.
+  std::optional<double> rest;
   // Quantization is a part of other times, and adds nothing to them.
   std::optional<double> quantize_forward;   ///< it takes so much of `forward`
   std::optional<double> quantize_backward;  ///< it takes so much of `backward`, and of `whole`

@@ -152,6 +152,7 @@ std::string with_costs(std::string_view model, const MeasuredCosts& costs) {
     state(stated, "whole", cost.whole);
     state(stated, "fuse", cost.fuse);
     state(stated, "beside", cost.beside);
+    state_or_drop(stated, "rest", cost.rest);
     state_or_drop(stated, "quantize_forward", cost.quantize_forward);
     state_or_drop(stated, "quantize_backward", cost.quantize_backward);
   }

@@ -103,7 +103,13 @@ constexpr std::array<JsonMember<ModuleBytes>, 6> kBytes{{
 Read<double> read_share(const JsonValue& value, std::string_view what) {
   return read_real(value, what, 0, 1e12);
 }
-constexpr std::array<JsonMember<ModuleCost>, 12> kCost{{
+// A task of a device that does next to nothing takes some time.
+Read<double> read_rest(const JsonValue& value, std::string_view what) {
+  auto rest = read_real(value, what, 0, 1);
+  if (rest && *rest == 1) return malformed(value.span(), fmt::format("{} must be below 1", what));
+  return rest;
+}
+constexpr std::array<JsonMember<ModuleCost>, 13> kCost{{
     {"forward", put<&ModuleCost::forward, read_microseconds>},
     {"backward", put<&ModuleCost::backward, read_microseconds>},
     {"weight", put<&ModuleCost::weight, read_microseconds>},
@@ -114,6 +120,7 @@ constexpr std::array<JsonMember<ModuleCost>, 12> kCost{{
     {"whole", put<&ModuleCost::whole, read_microseconds>},
     {"fuse", put<&ModuleCost::fuse, read_share>},
     {"beside", put<&ModuleCost::beside, read_share>},
+    {"rest", put<&ModuleCost::rest, read_rest>},
     {"quantize_forward", put<&ModuleCost::quantize_forward, read_microseconds>},
     {"quantize_backward", put<&ModuleCost::quantize_backward, read_microseconds>},
 }};

@@ -32,6 +32,19 @@ TEST(Problem, TakesTimesOfTheSimulator) {
   EXPECT_EQ(problem->series[series_of(3, Half::Backward)].holds, -0.25);
 }
 
+TEST(Problem, TakesTimesAsTheyAreStatedOfDevicesThatNeverRest) {
+  Model model;
+  model.modules.list = {
+      {.name = "m", .cost = {.forward = 2, .backward = 3, .weight = 1, .rest = 0.5}}};
+  model.modules.layers = {{{0}}, {{0}}};
+  SimulationOptions options;
+  options.costs = *costs_of(model);
+  const auto problem = problem_of({.ranks = 2, .microbatches = 3}, options);
+  ASSERT_TRUE(problem.has_value());
+  EXPECT_EQ(problem->series[series_of(0, Half::Forward)].takes, 2);
+  EXPECT_EQ(problem->series[series_of(1, Half::Backward)].takes, 3);
+}
+
 TEST(Problem, KnowsWhatWaitsOnOneRankAndOverRanks) {
   const auto v = problem_with({.ranks = 2, .chunks = 2, .topology = Topology::V}, "f=1");
   ASSERT_TRUE(v.has_value());
@@ -63,6 +76,8 @@ TEST(Problem, RefusesWhatItDoesNotHave) {
   EXPECT_EQ(why({.ranks = 2}, "slowdown=1.2"),
             "orders are searched without composites and slowdown: `overlap` and `slowdown` have no "
             "use");
+  EXPECT_EQ(why({.ranks = 2}, "rest=0.1"),
+            "orders are searched for tasks that take as long as stated: `rest` has no use");
   EXPECT_EQ(why({.ranks = 2}, "fuse=0.4"),
             "each weight gradient is a call of its own: `fuse` has no use without --fuse-w");
   EXPECT_EQ(why({.ranks = 2, .microbatches = 0}, "f=1"),

@@ -116,6 +116,21 @@ TEST(Costs, OfAReductionAddUpOverTheLayersOfAChunkAndAreNeverShared) {
   EXPECT_EQ(stated->of_chunk(0, 1, 2).reduce, 5 + 1);
 }
 
+TEST(Costs, RestIsAShareThatLayersHaveOfTheirOwn) {
+  EXPECT_EQ(refusal("rest=1"), "rest is from 0 to below 1");
+  EXPECT_EQ(refusal("rest=0.999"), "");
+  EXPECT_EQ(refusal("r0-r1:rest=0.1"), "rest is said of tasks, not of a link");
+  Costs all = costs("f=12", "l1:rest=0.5");
+  EXPECT_TRUE(all.tell_rest());
+  EXPECT_EQ(all.of_chunk(0, 1, 2).forward, 12) << "nobody has said how much devices are in use";
+  all.used = {0.5, 1};
+  EXPECT_EQ(all.of_chunk(0, 1, 2).forward, 6 + 6 * 0.75);
+  EXPECT_EQ(all.of_chunk(1, 1, 2).forward, 12);
+  EXPECT_FALSE(costs("f=12,rest=0").tell_rest());
+  all.ignore_rest = true;
+  EXPECT_FALSE(all.tell_rest());
+}
+
 TEST(Costs, OfAutogradAddUpAndEndWhereABackwardIsStated) {
   Model model;
   model.modules.list = {

@@ -50,6 +50,7 @@ TEST(ModelCosts, AreReadBackAsTheyWereGiven) {
                                           .reduce = 8,
                                           .autograd = 6,
                                           .whole = 7,
+                                          .rest = 0.25,
                                           .quantize_forward = 0.5,
                                           .quantize_backward = 2}},
                                         {"b", {.forward = 0.25, .backward = 0, .weight = 1e6}}},
@@ -86,9 +87,25 @@ TEST(ModelCosts, APartIsNoMoreThanWhatItIsAPartOf) {
             "`cost.quantize_backward` is a part of `cost.whole`, and 2 is more than 1");
 }
 
+TEST(ModelCosts, RestIsFromZeroToBelowOne) {
+  const auto read = [](const std::string& rest) -> std::string {
+    const auto model =
+        read_model(R"({"schema": 1, "modules": {"m": {"cost": {"rest": )" + rest + "}}}}", {});
+    if (!model) return model.error().finding.message;
+    return std::to_string(*model->modules.list.front().cost.rest);
+  };
+  EXPECT_EQ(read("0"), "0.000000");
+  EXPECT_EQ(read("0.9375"), "0.937500");
+  EXPECT_EQ(read("0.99999999"), "1.000000");
+  EXPECT_EQ(read("1"), "`cost.rest` must be below 1");
+  EXPECT_EQ(read("1.5"), "`cost.rest` must be at most 1");
+  EXPECT_EQ(read("-0.1"), "`cost.rest` must be at least 0");
+}
+
 TEST(ModelCosts, OfAnotherMeasurementGo) {
   const MeasuredCosts first{
-      .modules = {{"a", {.forward = 3, .backward = 4, .weight = 5, .quantize_forward = 2}}},
+      .modules = {{"a",
+                   {.forward = 3, .backward = 4, .weight = 5, .rest = 0.5, .quantize_forward = 2}}},
       .transfer =
           TransferCost{.latency = 2, .bytes = 16, .crowded = 1.5, .slowdown = 1.1, .ahead = 8}};
   const MeasuredCosts second{.modules = {{"a", {.forward = 1, .backward = 4, .weight = 5}}},
@@ -97,6 +114,7 @@ TEST(ModelCosts, OfAnotherMeasurementGo) {
   ASSERT_TRUE(model.has_value());
   EXPECT_EQ(model->transfer, *second.transfer);
   EXPECT_EQ(model->modules.list.front().cost.quantize_forward, std::nullopt);
+  EXPECT_EQ(model->modules.list.front().cost.rest, std::nullopt);
 }
 
 TEST(ModelCosts, WithoutABandwidthThereIsNone) {
