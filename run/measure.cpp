@@ -118,6 +118,7 @@ struct Samples {
   std::vector<double> dispatch;
   std::vector<double> combine;
   double makespan = 0;
+  double round = 0;  ///< of the warm-up, as RunTimes has it
 };
 
 std::vector<double>& samples_for(Samples& samples, const OpPart& part, std::uint32_t call) {
@@ -175,6 +176,7 @@ Result<RunReport, RunFailure> report_under(PlanKind kind, Engine& engine, const 
   return run(engine, *plan,
              {.replays = options.warm_up > 0 ? 1U : 2U,
               .warm_up = options.warm_up,
+              .rests = options.rests,
               .sizes = SizeKind::Balanced,
               .poison = Poison::Off,
               .float64 = Float64::LeftOut,
@@ -187,6 +189,7 @@ Result<Samples, RunFailure> samples_under(PlanKind kind, Engine& engine, const M
   if (!report) return report.error();
   Samples samples = samples_of(*report, size_of_call(options));
   samples.makespan = report->times.makespan;
+  samples.round = report->times.round;
   return samples;
 }
 
@@ -213,6 +216,24 @@ Maybe samples_of_calls(Engine& engine, const Module& module, MeasureOptions opti
   if (size_of_call(options) < 2) return std::optional<Samples>();
   options.exchanges = Exchanges::None;
   return samples_if_verified(PlanKind::Safe, engine, module, options, fused_steps_of(options));
+}
+
+// Tasks follow one another in the step, and the makespan is all of them.
+Pace pace_of(const Samples& run) {
+  return {.duty = run.round > 0 ? std::min(run.makespan / run.round, 1.0) : 1,
+          .takes = median(run.forward) + median(run.backward) + median(run.weight)};
+}
+
+// The pace of the same steps with rests between replays; nullopt where nothing is warmed up.
+Result<std::optional<Pace>, RunFailure> pace_with_rests(Engine& engine, const Module& module,
+                                                        MeasureOptions options, std::string steps) {
+  constexpr double kSeconds = 0.3;
+  if (options.warm_up <= 0) return std::optional<Pace>();
+  options.warm_up = std::min(options.warm_up, kSeconds);
+  options.rests = true;
+  const auto samples = samples_under(PlanKind::Safe, engine, module, options, std::move(steps));
+  if (!samples) return samples.error();
+  return std::optional(pace_of(*samples));
 }
 
 // An engine that launches each call twice that quantizes. Such a call reads what others made and
@@ -291,6 +312,24 @@ std::optional<RunFailure> measure_quantization(Engine& engine, const Module& mod
 
 }  // namespace
 
+void state_rest(const Pace& working, const Pace& resting, ModuleCost& cost) {
+  constexpr double kNoise = 0.005;
+  constexpr double kLeastDuty = 0.5;
+  cost.rest = 0;
+  const double faster = working.takes > 0 ? 1 - resting.takes / working.takes : 0;
+  const double apart = working.duty - resting.duty;
+  if (faster < kNoise || apart <= 0 || working.duty < kLeastDuty) return;
+  const double by_duty = faster / apart;
+  const double at_full = 1 + by_duty * (1 - working.duty);
+  if (by_duty >= at_full) return;  // tasks would take no time on a device that rests
+  cost.rest = by_duty / at_full;
+  for (const auto time :
+       {&ModuleCost::forward, &ModuleCost::backward, &ModuleCost::weight, &ModuleCost::whole,
+        &ModuleCost::autograd, &ModuleCost::quantize_forward, &ModuleCost::quantize_backward}) {
+    if (cost.*time) *(cost.*time) *= at_full;
+  }
+}
+
 Result<ModuleCost, RunFailure> measure_module(Engine& engine, const Module& module,
                                               const MeasureOptions& options) {
   // A module that delays its weight gradients has no whole backwards.
@@ -298,6 +337,8 @@ Result<ModuleCost, RunFailure> measure_module(Engine& engine, const Module& modu
   const auto samples =
       samples_under(PlanKind::Safe, engine, module, options, steps_of(options, all));
   if (!samples) return samples.error();
+  const auto resting = pace_with_rests(engine, module, options, steps_of(options, all));
+  if (!resting) return resting.error();
   const double forward = median(samples->forward);
   const double backward = median(samples->backward);
   const double weight = median(samples->weight);
@@ -320,6 +361,7 @@ Result<ModuleCost, RunFailure> measure_module(Engine& engine, const Module& modu
     const double further = in_proportion(median(run->call), *run, forward) / weight - 1;
     cost.fuse = std::max(0.0, further / (size_of_call(options) - 1));
   }
+  if (*resting) state_rest(pace_of(*samples), **resting, cost);
   return cost;
 }
 
@@ -409,7 +451,7 @@ ModuleCost median_of(const std::vector<ModuleCost>& costs) {
   for (const auto kind :
        {&ModuleCost::forward, &ModuleCost::backward, &ModuleCost::weight, &ModuleCost::dispatch,
         &ModuleCost::combine, &ModuleCost::reduce, &ModuleCost::autograd, &ModuleCost::whole,
-        &ModuleCost::fuse, &ModuleCost::beside, &ModuleCost::quantize_forward,
+        &ModuleCost::fuse, &ModuleCost::beside, &ModuleCost::rest, &ModuleCost::quantize_forward,
         &ModuleCost::quantize_backward}) {
     std::vector<double> times;
     for (const ModuleCost& cost : costs) {

@@ -20,6 +20,12 @@
 // that quantizes is launched twice, with the SwiGLU or the gathering that such a call makes. The
 // second one finds more of its operands in caches, so that it is rather too little at small sizes.
 //
+// A device that is at its limit of power has a higher clock where it rests a part of the time, so
+// that a step with waits runs its tasks faster than one without. Where the step is warmed up for,
+// it is run once more with a rest after each replay of its warm-up; from the shares of the time in
+// which tasks ran, with rests and without, and from what tasks took, follow the times of a device
+// that never rests, which are those that are stated, and `rest`.
+//
 // In one call of weight gradients (core/order/fuse_weights.h) the second and each further one take
 // a share of the first: calls of several are measured in a step of their own, at its end.
 //
@@ -50,12 +56,24 @@ enum class Exchanges : std::uint8_t { None, Measured };
 struct MeasureOptions {
   Exchanges exchanges = Exchanges::None;
   std::uint32_t microbatches = 9;  ///< at least 2
-  double warm_up = 0;              ///< as RunOptions has it
+  double warm_up = 0;              ///< as RunOptions has it; 0: `rest` is not measured
+  bool rests = false;              ///< likewise
 };
 
 /// The cost has dispatch and combine if the options ask for exchanges.
 [[nodiscard]] Result<ModuleCost, RunFailure> measure_module(Engine& engine, const Module& module,
                                                             const MeasureOptions& options);
+
+/// How fast tasks are on a device that has them for a share of the time.
+struct Pace {
+  double duty = 1;   ///< that share
+  double takes = 0;  ///< microseconds
+};
+
+/// States the times of computation as those at a duty of 1, and `rest`. Both paces are of the same
+/// tasks, the first of them those of `cost`. What is within noise, or from a device that waited for
+/// its launches most of the time, is a `rest` of 0, which changes no time.
+void state_rest(const Pace& working, const Pace& resting, ModuleCost& cost);
 
 /// The share of one after the other that two ranks take side by side. They have the memory of two,
 /// so that a device may have none for them where it measures the module.

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 
 namespace capo::run {
@@ -369,12 +370,25 @@ class Loop {
     return took;
   }
 
+  // Replays once, and rests as long if that is asked for; in so many microseconds, with the rest.
+  double warm_up_once(const std::string& label, Stepper& stepper) {
+    double took = 0;
+    rounds_.push_back(timed([&] {
+      engine_.label(label);
+      took = replay_once(stepper);
+      if (!options_.rests) return;
+      engine_.label(fmt::format("a rest before {}", label));
+      std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(took));
+    }));
+    return options_.rests ? 2 * took : took;
+  }
+
   // Processes replay equally often, as the first of them asks for by how long it took it once.
-  void warm_up(Stepper& stepper) {
+  void warm_up(const std::string& label, Stepper& stepper) {
     constexpr double kMicroseconds = 1e6;
     const double wanted = options_.warm_up * kMicroseconds;
     if (wanted <= 0 || failed()) return;
-    const double took = replay_once(stepper);
+    const double took = warm_up_once(label, stepper);
     const double further = took > 0 ? std::ceil(wanted / took) - 1 : 0;
     auto count = static_cast<std::uint64_t>(std::max(further, 0.0));
     if (options_.processes != nullptr) {
@@ -382,12 +396,13 @@ class Loop {
       if (!asked) return;  // the replay that follows tells who is silent
       count = std::stoull(*asked);
     }
-    for (std::uint64_t i = 0; i < count && !failed(); ++i) replay_once(stepper);
+    for (std::uint64_t i = 0; i < count && !failed(); ++i) warm_up_once(label, stepper);
   }
 
   void replay(std::uint32_t number, Stepper& stepper) {
-    engine_.label(fmt::format("replay {}", number));
-    warm_up(stepper);
+    const std::string label = fmt::format("replay {}", number);
+    warm_up(label, stepper);
+    engine_.label(label);
     const double launched = engine_.graph_times().launch;
     const double took = replay_once(stepper);
     if (failed()) return;
@@ -447,6 +462,7 @@ class Loop {
   Judge judge_;
   StepValues numbers_;  // of the replay at hand
   StepTimes times_;
+  std::vector<double> rounds_;         // of the warm-up, each with its rest
   std::optional<OwnProgram> own_;      // if each rank is a process
   std::optional<std::string> silent_;  // tells of a process that did not report
   std::optional<std::string> lost_;
@@ -485,6 +501,7 @@ void Loop::run_replays() {
   report_.times.replay = median_or_zero(times_.replay);
   report_.times.makespan = median_or_zero(makespans_of(times_));
   report_.times.busy = median_or_zero(times_.busy);
+  report_.times.round = median_or_zero(rounds_);
   report_.times.launch = median_or_zero(times_.launch);
   report_.times.eager = median_or_zero(times_.eager);
 }

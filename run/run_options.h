@@ -42,6 +42,8 @@ struct RunOptions {
   /// Seconds in which the step is replayed before each replay that counts: a device's clock goes
   /// down under load. Of several processes the first one's seconds count.
   double warm_up = 0;
+  /// A pause follows each replay of the warm-up, as long as that took.
+  bool rests = false;
   std::uint64_t seed = 1;
   SizeKind sizes = SizeKind::Random;
   Poison poison = Poison::On;

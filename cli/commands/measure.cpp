@@ -73,15 +73,15 @@ std::string table_of(const MeasuredCosts& costs, const run::Engine& engine) {
     return value ? fmt::format("{:>10.2f}", *value) : fmt::format("{:>10}", "-");
   };
   out += fmt::format(
-      "{:<20}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}\n", "module",
-      "forward", "backward", "weight", "dispatch", "combine", "reduce", "autograd", "whole", "fuse",
-      "beside", "quant F", "quant B");
+      "{:<20}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}\n",
+      "module", "forward", "backward", "weight", "dispatch", "combine", "reduce", "autograd",
+      "whole", "fuse", "beside", "rest", "quant F", "quant B");
   for (const auto& [name, cost] : costs.modules) {
-    out +=
-        fmt::format("{:<20}{}{}{}{}{}{}{}{}{}{}{}{}\n", name, cell(cost.forward),
-                    cell(cost.backward), cell(cost.weight), cell(cost.dispatch), cell(cost.combine),
-                    cell(cost.reduce), cell(cost.autograd), cell(cost.whole), share(cost.fuse),
-                    share(cost.beside), cell(cost.quantize_forward), cell(cost.quantize_backward));
+    out += fmt::format("{:<20}{}{}{}{}{}{}{}{}{}{}{}{}{}\n", name, cell(cost.forward),
+                       cell(cost.backward), cell(cost.weight), cell(cost.dispatch),
+                       cell(cost.combine), cell(cost.reduce), cell(cost.autograd), cell(cost.whole),
+                       share(cost.fuse), share(cost.beside), share(cost.rest),
+                       cell(cost.quantize_forward), cell(cost.quantize_backward));
   }
   if (costs.transfer) {
     out += fmt::format("transfer of {} bytes: latency {:.1f}", *costs.transfer->bytes,

@@ -96,7 +96,8 @@ TEST(MeasureCommand, WithAFileTellsWhatItMeasured) {
   EXPECT_EQ(
       outcome.out.find("measured on host (this machine's processor), microseconds\n"
                        "module                 forward  backward    weight  dispatch   "
-                       "combine    reduce  autograd     whole      fuse    beside   quant F   "
+                       "combine    reduce  autograd     whole      fuse    beside      rest   "
+                       "quant F   "
                        "quant B\n"
                        "fc    "),
       0u)

@@ -7,8 +7,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -34,7 +36,7 @@ class CountingEngine final : public Engine {
   void have_streams(std::uint32_t count) override { host_.have_streams(count); }
   void launch(StreamId stream, const Call& call) override {
     host_.launch(stream, call);
-    ++now_;
+    now_ += pace_;
   }
   [[nodiscard]] EventId record(StreamId stream) override {
     static_cast<void>(host_.record(stream));
@@ -46,28 +48,41 @@ class CountingEngine final : public Engine {
   [[nodiscard]] GraphId end_capture() override { return host_.end_capture(); }
   void replay(GraphId graph, StreamId stream) override {
     ++replays;
-    now_ += static_cast<double>(host_.inspect(graph).size());
+    now_ += pace_ * static_cast<double>(host_.inspect(graph).size());
     host_.replay(graph, stream);
   }
   [[nodiscard]] std::vector<GraphNode> inspect(GraphId graph) override {
     return host_.inspect(graph);
   }
-  void synchronise() override { host_.synchronise(); }
+  void synchronise() override {
+    host_.synchronise();
+    if (really) std::this_thread::sleep_for((now_ - slept_for_) * unit);
+    slept_for_ = now_;
+  }
   [[nodiscard]] double between(EventId from, EventId to) override {
-    return times_[to] - times_[from];
+    return (times_[to] - times_[from]) * unit.count();
   }
   void forget_events() override {
     host_.forget_events();
     times_.clear();
   }
-  void label(std::string_view what) override { host_.label(what); }
+  void label(std::string_view what) override {
+    host_.label(what);
+    if (what == "setting up") pace_ = 1;
+    if (what.starts_with("a rest ")) pace_ = after_rest;
+  }
   [[nodiscard]] const std::optional<Error>& error() const override { return host_.error(); }
 
   std::size_t replays = 0;
+  std::chrono::duration<double, std::micro> unit{1};  ///< what a launch takes
+  bool really = false;                                ///< whoever waits for it waits so long
+  double after_rest = 1;  ///< launches of a run take so much of it once there was a rest
 
  private:
   host::HostEngine host_;
   double now_ = 0;
+  double slept_for_ = 0;
+  double pace_ = 1;
   std::vector<double> times_;
 };
 
@@ -79,6 +94,7 @@ TEST(Measure, GivesEveryKindOfTaskItsOwnTime) {
   EXPECT_EQ(cost->forward, 2);
   EXPECT_EQ(cost->backward, 3);
   EXPECT_EQ(cost->weight, 1);
+  EXPECT_FALSE(cost->rest.has_value()) << "nothing is warmed up";
   EXPECT_FALSE(cost->dispatch.has_value());
   EXPECT_FALSE(cost->combine.has_value());
 }
@@ -224,6 +240,66 @@ TEST(Measure, WarmsUpBeforeWhatCounts) {
   ASSERT_TRUE(cost.has_value());
   EXPECT_EQ(cost->forward, 2) << "nothing but time is lost";
   EXPECT_GT(warm.replays, 2 * cold.replays);
+}
+
+TEST(Measure, RestFollowsFromTasksThatTakeLessBehindRests) {
+  CountingEngine engine;
+  engine.unit = std::chrono::microseconds(500);
+  engine.really = true;
+  engine.after_rest = 0.9;
+  const auto cost = measure_module(engine, small(ModuleKind::Linear), {.warm_up = 0.1});
+  ASSERT_TRUE(cost.has_value());
+  ASSERT_TRUE(cost->rest.has_value());
+  ASSERT_GT(*cost->rest, 0);
+  // Times are those of a device that never rests, and all grow alike.
+  const double grown = *cost->forward / 1000;
+  EXPECT_GE(grown, 1);
+  EXPECT_NEAR(*cost->backward, 1500 * grown, 1e-6);
+  EXPECT_NEAR(*cost->weight, 500 * grown, 1e-6);
+  EXPECT_NEAR(*cost->whole, 2500 * grown, 1e-6);
+  EXPECT_NEAR(*cost->autograd, 500 * grown, 1e-6);
+  EXPECT_EQ(cost->fuse, 0);
+  // The duties that they take all and nine tenths at: next to 1, and half of it.
+  const auto duty_for = [&](double takes) { return 1 - (grown - takes) / (grown * *cost->rest); };
+  EXPECT_GT(duty_for(1), 0.5);
+  EXPECT_LE(duty_for(1), 1 + 1e-9);
+  EXPECT_NEAR(duty_for(0.9) / duty_for(1), 0.5, 0.15);
+}
+
+TEST(Measure, RestIsRelativeToTimesAtADutyOfOne) {
+  ModuleCost cost{.forward = 10,
+                  .backward = 20,
+                  .weight = 30,
+                  .dispatch = 4,
+                  .reduce = 8,
+                  .whole = 40,
+                  .fuse = 0.5,
+                  .quantize_forward = 2};
+  state_rest({.duty = 0.8, .takes = 100}, {.duty = 0.4, .takes = 90}, cost);
+  EXPECT_DOUBLE_EQ(*cost.forward, 10.5);
+  EXPECT_DOUBLE_EQ(*cost.whole, 42);
+  EXPECT_DOUBLE_EQ(*cost.quantize_forward, 2.1);
+  EXPECT_EQ(cost.dispatch, 4);
+  EXPECT_EQ(cost.reduce, 8);
+  EXPECT_EQ(cost.fuse, 0.5);
+  EXPECT_DOUBLE_EQ(*cost.forward * (1 - *cost.rest * (1 - 0.8)), 10);
+  EXPECT_DOUBLE_EQ(*cost.forward * (1 - *cost.rest * (1 - 0.4)), 9);
+}
+
+TEST(Measure, RestIsZeroWhereNothingIsToBeSeenOfIt) {
+  const auto rest = [](const Pace& working, const Pace& resting) {
+    ModuleCost cost{.forward = 10};
+    state_rest(working, resting, cost);
+    EXPECT_EQ(*cost.forward == 10, *cost.rest == 0);
+    return *cost.rest;
+  };
+  EXPECT_EQ(rest({0.9, 100}, {0.45, 99.6}), 0) << "within noise";
+  EXPECT_GT(rest({0.9, 100}, {0.45, 99.4}), 0);
+  EXPECT_EQ(rest({0.9, 100}, {0.45, 110}), 0) << "it is slower";
+  EXPECT_EQ(rest({0.9, 100}, {0.9, 90}), 0) << "it did not rest";
+  EXPECT_EQ(rest({0.4, 100}, {0.2, 90}), 0) << "it waited for launches";
+  EXPECT_EQ(rest({0.9, 100}, {0.45, 40}), 0) << "it would take no time, or less";
+  EXPECT_EQ(rest({0.9, 0}, {0.45, 0}), 0) << "of a module without work";
 }
 
 }  // namespace
