@@ -187,6 +187,33 @@ bool go_one_way(const Program& program) {
   return ways[0] == ways[1];
 }
 
+std::optional<std::string> refusal_of_members(const BufferTable& table, const StepLayers& layers,
+                                              const Program& program) {
+  const Cells cells(table);
+  for (const Exchange& exchange : program.exchanges) {
+    if (!exchange.around_experts()) continue;
+    const Cells::Cell own = cells.at(exchange.cell);
+    for (const std::uint32_t other : exchange.among) {
+      if (program.exchanges[other].around_experts()) continue;
+      return fmt::format(
+          "chunk {} of rank {} computes on the rows that a dispatch brings, and rank {} does not: "
+          "experts are on all ranks of a group or on none",
+          own.chunk, own.rank, cells.at(program.exchanges[other].cell).rank);
+    }
+    const ExpertLayers here = layers_around(layers, table, own);
+    for (const std::uint32_t cell : cells_among(program, exchange)) {
+      const Cells::Cell other = cells.at(cell);
+      if (rows_alike(here, layers_around(layers, table, other))) continue;
+      return fmt::format(
+          "chunk {} of rank {} computes on rows of rank {}, whose rows are others: the layers of "
+          "experts that exchange rows need as many of one width and type on all ranks, and as many "
+          "in each layer",
+          own.chunk, own.rank, other.rank);
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<std::string> refusal_of_experts(const PlannedStep& step, const StepLayers& layers,
@@ -206,23 +233,7 @@ std::optional<std::string> refusal_of_experts(const PlannedStep& step, const Ste
            "backward has to run between its combine and its dispatch, over the same ranks: the "
            "gradient of a row goes where the row went";
   }
-  const BufferTable& table = step.view().table();
-  const Cells cells(table);
-  for (const Exchange& exchange : program.exchanges) {
-    if (!around(exchange)) continue;
-    const Cells::Cell own = cells.at(exchange.cell);
-    const ExpertLayers here = layers_around(layers, table, own);
-    for (const std::uint32_t cell : cells_among(program, exchange)) {
-      const Cells::Cell other = cells.at(cell);
-      if (rows_alike(here, layers_around(layers, table, other))) continue;
-      return fmt::format(
-          "chunk {} of rank {} computes on rows of rank {}, whose rows are others: the layers of "
-          "experts that exchange rows need as many of one width and type on all ranks, and as many "
-          "in each layer",
-          own.chunk, own.rank, other.rank);
-    }
-  }
-  return std::nullopt;
+  return refusal_of_members(step.view().table(), layers, program);
 }
 
 }  // namespace capo::run

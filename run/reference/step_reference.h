@@ -11,8 +11,9 @@
 // It knows the pipeline (which stage feeds which) and the order of the weight gradients, and
 // nothing of plans, programs, buffers or engines. Exchanges of tokens are left out, since they
 // bring back what they took; where layers compute in between, these read rows of all members, by
-// the table of rows that the step is given, and what they made goes back by it. Tested by
-// tests/run/reference/step_reference_test.cpp.
+// the table of rows that the step is given, and what they made goes back by it. No rounding is
+// looked for in what goes over ranks. Tested by tests/run/reference/step_reference_test.cpp and
+// tests/run/steps/experts_test.cpp.
 
 #pragma once
 

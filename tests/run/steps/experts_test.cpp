@@ -153,5 +153,49 @@ TEST(Experts, NeedRowsThatAreAlike) {
             "many in each layer");
 }
 
+TEST(Experts, AreOnAllRanksOfAGroup) {
+  const auto report = attempt(
+      verified(typed("capo 1\nranks 2\nmicrobatches 1\n"
+                     "rank 0: dispatch-F1.0 F1.0 combine-F1.0 combine-B1.0 B1.0 dispatch-B1.0\n"
+                     "rank 1: F1.0 dispatch-F1.0 combine-F1.0 combine-B1.0 dispatch-B1.0 B1.0\n"),
+               exchanged_over(small(ModuleKind::Linear), {0, 1})),
+      {});
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().message,
+            "chunk 1 of rank 0 computes on the rows that a dispatch brings, and rank 1 does not: "
+            "experts are on all ranks of a group or on none");
+}
+
+TEST(Experts, GetGradientsWhereTheirRowsWent) {
+  CheckOptions options = every_layer(small(ModuleKind::Linear));
+  options.groups = {experts_of({0, 1}), experts_of({0}), experts_of({1})};
+  options.groups[0].actions = {Kind::DispatchForward, Kind::CombineForward};
+  options.groups[1].actions =
+      options.groups[2].actions = {Kind::DispatchBackward, Kind::CombineBackward};
+  constexpr const char* kActions =
+      "dispatch-F1.0 F1.0 combine-F1.0 combine-B1.0 B1.0 dispatch-B1.0";
+  const auto report = attempt(verified(typed(of_alike_ranks(2, kActions)), options), {});
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().message,
+            "a chunk that runs between its dispatch and its combine is what experts do, and its "
+            "backward has to run between its combine and its dispatch, over the same ranks: the "
+            "gradient of a row goes where the row went");
+}
+
+TEST(Experts, AreNotRunOnWhatIsOverwritten) {
+  constexpr const char* kOverwritten =
+      "capo 1\nranks 1\nmicrobatches 3\nrank 0: dispatch-F1.0 F1.0 combine-F1.0 "
+      "dispatch-F1.1 F1.1 combine-F1.1 combine-B1.0 I1.0 dispatch-B1.0 combine-B1.1 I1.1 "
+      "dispatch-B1.1 dispatch-F1.2 F1.2 combine-F1.2 W1.0 W1.1 combine-B1.2 I1.2 dispatch-B1.2 "
+      "W1.2\n";
+  CheckOptions options = every_layer(small(ModuleKind::Linear), PlanKind::Te);
+  options.groups = {experts_of({0})};
+  const auto report = attempt(admitted(typed(kOverwritten), options), {});
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().message,
+            "a buffer is overwritten before it is read, and what experts make of it goes to all "
+            "ranks of their group, where no victim of it can be told from others");
+}
+
 }  // namespace
 }  // namespace capo::run
