@@ -325,18 +325,20 @@ Places places_of(const OrderView& order) {
   return places;
 }
 
-// Whether the chunk is what experts do: its forward and its backward each stand alone between two
-// exchanges, so that it computes on rows that have arrived and its results go back.
+// Whether the chunk is what experts do: its forward stands alone between a dispatch and a combine,
+// and its backward between a combine and a dispatch, so that it computes on rows that have arrived
+// and its results go back.
 bool is_of_experts(const OrderView& order, const FirstPasses& passes) {
-  constexpr std::size_t kSteps = 6;
   const std::vector<std::size_t>& all = passes.all;
-  if (all.size() != kSteps || all[1] != passes.forward || all[4] != passes.backward) return false;
-  for (std::size_t step = 0; step < kSteps; ++step) {
-    const Kind kind = order.entries[all[step]].kind;
-    if (is_exchange(kind) && is_forward_exchange(kind) != (step < 3)) return false;
-    if (step > 0 && words::run_together(order, all[step - 1], all[step])) return false;
+  if (all.size() != 6 || all[1] != passes.forward || all[4] != passes.backward) return false;
+  const auto is = [&](std::size_t step, Kind kind) {
+    return order.entries[all[step]].kind == kind;
+  };
+  for (std::size_t step = 1; step < all.size(); ++step) {
+    if (words::run_together(order, all[step - 1], all[step])) return false;
   }
-  return true;
+  return is(0, Kind::DispatchForward) && is(2, Kind::CombineForward) &&
+         is(3, Kind::CombineBackward) && is(5, Kind::DispatchBackward);
 }
 
 // An exchange stands on the wrong side of an entry.

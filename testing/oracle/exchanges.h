@@ -1,6 +1,6 @@
 // The second opinion on exchanges of tokens: whether each travels while nobody needs the tokens.
 //
-//   Forward OfForward Backward OfForward     the last one comes too late
+//   Forward DispatchForward Backward CombineForward     the last one comes too late
 //
 // Every exchange is looked at by itself, by what stands before it. It shares no code with the
 // product and includes only the standard library. Tested by
@@ -16,7 +16,14 @@ namespace capo::oracle {
 
 /// One microbatch of a chunk takes these steps: its computations, and the exchanges of its forward
 /// and backward.
-enum class OfTokens { Forward, Backward, OfForward, OfBackward };
+enum class OfTokens {
+  Forward,
+  Backward,
+  DispatchForward,
+  CombineForward,
+  DispatchBackward,
+  CombineBackward,
+};
 
 /// The exchanges that are out of their place.
 [[nodiscard]] std::vector<std::size_t> exchanged_out_of_place(const std::vector<OfTokens>& steps);

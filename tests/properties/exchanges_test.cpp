@@ -42,8 +42,10 @@ std::size_t out_of_place_in(const std::vector<Entry>& order) {
     if (entry.kind == Kind::Forward) steps.push_back(OfTokens::Forward);
     if (entry.kind == Kind::Backward || entry.kind == Kind::BackwardInput)
       steps.push_back(OfTokens::Backward);
-    if (is_exchange(entry.kind))
-      steps.push_back(is_forward_exchange(entry.kind) ? OfTokens::OfForward : OfTokens::OfBackward);
+    if (entry.kind == Kind::DispatchForward) steps.push_back(OfTokens::DispatchForward);
+    if (entry.kind == Kind::CombineForward) steps.push_back(OfTokens::CombineForward);
+    if (entry.kind == Kind::DispatchBackward) steps.push_back(OfTokens::DispatchBackward);
+    if (entry.kind == Kind::CombineBackward) steps.push_back(OfTokens::CombineBackward);
   }
   std::size_t found = 0;
   for (const auto& [pass, steps] : passes) found += oracle::exchanged_out_of_place(steps).size();

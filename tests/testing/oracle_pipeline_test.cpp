@@ -17,11 +17,17 @@ Step step(Kind kind, ChunkId chunk, MicrobatchId microbatch = kNoMicrobatch,
   return to_step({.kind = kind, .chunk = chunk, .microbatch = microbatch}, kNoEntry, group);
 }
 
+Lowered lowered_to(const std::vector<std::vector<Step>>& ranks) {
+  Lowered lowered;
+  for (const std::vector<Step>& steps : ranks) lowered.ranks.emplace_back(steps);
+  return lowered;
+}
+
 TEST(OraclePipeline, NamesStagesAndTheirRanks) {
   const Schedule schedule = loop_of_two();
-  const Lowered lowered{.ranks = {{step(Kind::Forward, 2, 0), step(Kind::BackwardInput, 2, 0),
-                                   step(Kind::SendForward, 1, 0)},
-                                  {step(Kind::ReceiveForward, 2, 0)}}};
+  const Lowered lowered = lowered_to(
+      {{step(Kind::Forward, 2, 0), step(Kind::BackwardInput, 2, 0), step(Kind::SendForward, 1, 0)},
+       {step(Kind::ReceiveForward, 2, 0)}});
   const oracle::Pipeline pipeline = oracle_pipeline(lowered, StageMap(schedule), {});
   EXPECT_EQ(pipeline.home, (std::vector<int>{0, 1, 0, 1}));
   ASSERT_EQ(pipeline.ranks.size(), 2u);
@@ -41,7 +47,7 @@ TEST(OraclePipeline, KeepsWhoWaitsWhatIsFusedAndTheCommunicator) {
   Step receive = step(Kind::ReceiveForward, 2, 0, Group::Continues);
   receive.wait = Wait::AtOnce;
   receive.communicator = 1;
-  const Lowered lowered{.ranks = {{send, receive}, {}}};
+  const Lowered lowered = lowered_to({{send, receive}, {}});
   const oracle::Pipeline pipeline = oracle_pipeline(lowered, StageMap(schedule), {});
   const auto& operations = pipeline.ranks[0];
   EXPECT_EQ(operations[0].holds, oracle::Operation::MuchLater);
@@ -53,15 +59,14 @@ TEST(OraclePipeline, KeepsWhoWaitsWhatIsFusedAndTheCommunicator) {
 
 TEST(OraclePipeline, LeavesOutWhatNeitherComputesNorTransfers) {
   const Schedule schedule = loop_of_two();
-  const Lowered lowered{
-      .ranks = {{step(Kind::Unshard, 1), step(Kind::Forward, 1, 0), step(Kind::ReduceGradient, 1)},
-                {}}};
+  const Lowered lowered = lowered_to(
+      {{step(Kind::Unshard, 1), step(Kind::Forward, 1, 0), step(Kind::ReduceGradient, 1)}, {}});
   EXPECT_EQ(oracle_pipeline(lowered, StageMap(schedule), {}).ranks[0].size(), 1u);
 }
 
 TEST(OraclePipeline, TakesTheEnvironment) {
   const Schedule schedule = loop_of_two();
-  const Lowered lowered{.ranks = {{}, {}}};
+  const Lowered lowered = lowered_to({{}, {}});
   const StageMap map(schedule);
   const oracle::Pipeline strict = oracle_pipeline(lowered, map, {});
   EXPECT_EQ(strict.lines, oracle::Lines::All);

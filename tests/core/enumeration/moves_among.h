@@ -1,4 +1,4 @@
-// All orders of one microbatch in which moves of two kinds stand among its computations, and the
+// All orders of one microbatch in which moves of some kinds stand among its computations, and the
 // places that a rule names in them: what the exhaustive tests of exchanges and parameters share.
 //
 //   computations F B, moves x y, at most one:   F B, x F B, y F B, F x B, F y B, F B x, F B y
@@ -10,7 +10,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <string_view>
 #include <utility>
@@ -35,7 +34,7 @@ inline std::vector<std::size_t> places_found(std::vector<Entry> order, std::stri
 
 /// Calls `look` with each order of all computations, in their sequence, and up to `most` moves.
 template <typename Step, typename Look>
-void for_every_order(const std::vector<Step>& computations, const std::array<Step, 2>& moves,
+void for_every_order(const std::vector<Step>& computations, const std::vector<Step>& moves,
                      std::size_t most, const Look& look) {
   std::vector<Step> steps;
   const auto extend = [&](auto&& self, std::size_t computed, std::size_t moved) -> void {
