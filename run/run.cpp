@@ -388,6 +388,7 @@ class Loop {
     constexpr double kMicroseconds = 1e6;
     const double wanted = options_.warm_up * kMicroseconds;
     if (wanted <= 0 || failed()) return;
+    warm_up_once(label, stepper);  // the first may be slow
     const double took = warm_up_once(label, stepper);
     const double further = took > 0 ? std::ceil(wanted / took) - 1 : 0;
     auto count = static_cast<std::uint64_t>(std::max(further, 0.0));

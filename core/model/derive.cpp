@@ -11,18 +11,22 @@ const LayerTensor& input_of(const Inventory& inventory) {
   return inventory.tensors.front();
 }
 
-// Tells what the layer has that modules of capo's have not. If a sequence is divided over ranks, a
-// rank's attention reads keys of others.
-std::string_view unrun_of(const ModelConfiguration& of, const Inventory& inventory, bool experts) {
+// Tells what the layer has that modules of capo's have not. Experts by themselves are a rank's
+// share however they are divided. If a sequence is, a rank's attention reads keys of others.
+std::string_view unrun_of(const ModelConfiguration& of, ModuleKind kind, const Inventory& inventory,
+                          bool experts) {
+  if (is_grouped(kind)) return "";
+  if (of.tensor_parallel > 1) return "tensor_parallel above 1";
+  if (experts && of.expert_tensor() > 1) return "expert_tensor_parallel above 1";
   if (inventory.attention) {
     if (of.latent) return "latent attention";
     if (of.qk_norm) return "norms of queries and keys";
-    if (of.tensor_parallel > 1) return "tensor_parallel above 1";
     if (of.context_parallel > 1) return "context_parallel above 1";
   }
   if (!experts) return "";
   if (of.shared_experts > 0) return "shared experts";
   if (*of.top_k > *of.experts / of.expert_parallel) return "more top_k than experts on a rank";
+  if (of.capacity_factor != 1) return "a capacity_factor";
   return "";
 }
 
@@ -35,7 +39,7 @@ void take_shape(Module& module, const ModelConfiguration& of, MlpKind mlp,
   ModuleShape& shape = module.shape;
   shape.tokens = input_of(inventory).shape.front();
   shape.hidden = of.hidden;
-  module.unrun = unrun_of(of, inventory, routes);
+  module.unrun = unrun_of(of, kind, inventory, routes);
   if (halves && !module.unrun.empty()) return;
   if (experts) {
     shape.ffn = *of.expert_ffn / of.expert_tensor();

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -42,7 +43,14 @@ TEST_F(ConfiguredRun, TakesTheSizesOfTheConfiguration) {
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const json report = json::parse(outcome.out);
   EXPECT_EQ(report["bit_equal"], true);
-  EXPECT_GT(report["bytes"]["planned"], 64 * 64 * 2 * 10);
+  std::map<std::string, int> elements;
+  for (const json& parameter : report["parameters"]) {
+    const std::string name = parameter["name"];
+    elements[name.substr(name.find(": ") + 2)] = parameter["elements"];
+  }
+  EXPECT_EQ(elements["qkv weight"], (4 + 2 * 2) * 16 * 64);
+  EXPECT_EQ(elements["router weight"], 2 * 64);
+  EXPECT_EQ(elements["fc1 weight"], 2 * 2 * 32 * 64);
   const Outcome text = run("run", {"--order", "[1,-1]"});
   EXPECT_TRUE(holds(text.out, "  not declared: plan safe\n")) << text.out;
 }

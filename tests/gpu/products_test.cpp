@@ -149,6 +149,26 @@ TEST_F(Products, OfMoreTilesThanBlocks) {
   check_all(shape, DataType::Bf16);
 }
 
+// Groups are taken by size from both ends, which changes no bit: many and few rows, more groups
+// than a warp has threads, as many as are mixed, and one more. All blocks take several tiles.
+TEST_F(Products, OfGroupsThatAreMixed) {
+  const auto sizes_of = [](std::int64_t groups, std::int64_t most) {
+    Sizes sizes;
+    for (std::int64_t group = 0; group < groups; ++group) sizes.push_back(group * 7 % 5);
+    sizes[static_cast<std::size_t>(groups) / 2] = most;
+    return sizes;
+  };
+  for (const std::int64_t groups : {5, 40}) {
+    const Sizes sizes = sizes_of(groups, 300);
+    check_all({.sizes = sizes, .count = sum_of(sizes), .in = 8200, .out = 72}, DataType::Bf16);
+    check_all({.sizes = sizes, .count = sum_of(sizes), .in = 72, .out = 8200}, DataType::Bf16);
+  }
+  for (const std::int64_t groups : {256, 257}) {
+    const Sizes sizes = sizes_of(groups, 300);
+    check_all({.sizes = sizes, .count = sum_of(sizes), .in = 24, .out = 264}, DataType::Bf16);
+  }
+}
+
 TEST_F(Products, OfFp32InManyTiles) {
   check_all({.sizes = {300, 0, 212}, .count = 600, .in = 256, .out = 320}, DataType::Fp32);
 }

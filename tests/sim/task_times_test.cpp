@@ -13,6 +13,22 @@ using simulated::costs;
 using simulated::over;
 using simulated::simulate_text;
 
+// The last of so many is told, whether a byte counts them or not.
+TEST(WaitCounts, TellTheLastOfFewAndOfMany) {
+  for (const int ranks : {254, 255, 256, 300}) {
+    std::string text = "capo 1\nranks " + std::to_string(ranks) + "\n";
+    SimulationOptions options{.costs = costs("f=1,b=1,w=0,reduce=3", "r1:b=5")};
+    CollectiveGroup group{.name = "dp", .members = {}, .actions = {Kind::ReduceGradient}};
+    for (int rank = 0; rank < ranks; ++rank) {
+      text += "rank " + std::to_string(rank) + ": F1.0 B1.0 reduce1\n";
+      group.members.push_back(rank);
+    }
+    options.check.groups = {group};
+    const auto s = simulate_text(text.c_str(), options);
+    EXPECT_EQ((*s)->makespan(), 6 + 3) << ranks;
+  }
+}
+
 constexpr const char* kTwoRanks =
     "capo 1\nplacement loop\nranks 2\nrank 0: F1.0 B1.0\nrank 1: F1.0 B1.0\n";
 

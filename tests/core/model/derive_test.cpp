@@ -83,6 +83,17 @@ TEST(Derive, TellsWhatOfALayerCannotBeRun) {
             "tensor_parallel above 1");
   EXPECT_EQ(unrun(kLayer, [](ModelConfiguration& of) { of.context_parallel = 2; }),
             "context_parallel above 1");
+  EXPECT_EQ(unrun(ModuleKind::LayerNormMlp, [](ModelConfiguration& of) { of.tensor_parallel = 2; }),
+            "tensor_parallel above 1");
+  EXPECT_EQ(unrun(ModuleKind::GroupedMlp, [](ModelConfiguration& of) { of.tensor_parallel = 2; }),
+            "")
+      << "its share of the experts is all that it has";
+  EXPECT_EQ(unrun(ModuleKind::MoeLayer,
+                  [](ModelConfiguration& of) {
+                    of.shared_experts = 0;
+                    of.capacity_factor = 1.5;
+                  }),
+            "a capacity_factor");
   EXPECT_EQ(unrun(ModuleKind::MoeLayer,
                   [](ModelConfiguration& of) {
                     of.shared_experts = 0;
