@@ -1,6 +1,7 @@
 #include "run/execute/program.h"
 
 #include "core/base/assert.h"
+#include "core/graph/meetings.h"
 
 #include <algorithm>
 #include <array>
@@ -26,12 +27,10 @@ struct Node {
   std::vector<TaskId> exchanges;                  // that begin or end here
   std::int32_t chunk = 0;                         // of the reduction that meets here
   std::map<std::int32_t, std::uint32_t> members;  // its ranks with their streams; none: none does
-  // An exchange of several ranks has these, and what they send to and fro; where one of them begins
-  // or ends, it has the point at which they meet.
+  // An exchange of several ranks has these, and what they send to and fro.
   std::map<std::int32_t, std::uint32_t> crossing;
   std::vector<std::uint32_t> out;
   std::vector<std::uint32_t> back;
-  NodeId crosses_at = kNoNode;
 };
 
 // The buffer that each work reads of its neighbour on the same rank.
@@ -182,7 +181,8 @@ class Builder {
     for (Vertex vertex = 0; vertex < graph.task_of.size(); ++vertex) {
       graph.edges.for_each_out(vertex, [&](Vertex to, EdgeKind) {
         edge(vertex, to);
-        if (graph.is_meeting(to)) meet(graph.tasks[graph.task_of[vertex]], nodes_[to]);
+        if (!graph.is_meeting(to)) return;
+        meet(graph.tasks[graph.task_of[vertex]], graph.tasks[graph.task_of[to]], nodes_[to]);
       });
     }
     cross_at_meetings(graph);
@@ -192,23 +192,23 @@ class Builder {
     }
   }
 
-  // Enters a member of a collective at the point where all meet.
-  void meet(const Task& member, Node& point) {
-    if (is_exchange(member.kind)) point.crossing[member.rank] = member.stream;
-    if (member.kind != Kind::ReduceGradient) return;
-    point.chunk = step_of(*course_.lowered, member).chunk;
+  // Enters the rank of a member at the point where all perform `collective`. A composite that has
+  // several collectives meets others at as many points.
+  void meet(const Task& member, const Task& collective, Node& point) {
+    if (is_exchange(collective.kind)) point.crossing[member.rank] = member.stream;
+    if (collective.kind != Kind::ReduceGradient) return;
+    point.chunk = step_of(*course_.lowered, collective).chunk;
     point.members[member.rank] = member.stream;
   }
 
-  // Tells both ends of exchanges of several ranks where these meet.
+  // Tells exchanges of several ranks where these meet.
   void cross_at_meetings(const TaskGraph& graph) {
     for (NodeId node = 0; node < nodes_.size(); ++node) {
       for (const NodeId next : after_[node]) {
-        if (graph.is_meeting(next) && nodes_[next].crossing.size() > 1) {
-          nodes_[node].crosses_at = next;
-        }
-        if (graph.is_meeting(node) && nodes_[node].crossing.size() > 1) {
-          nodes_[next].crosses_at = node;
+        if (!graph.is_meeting(next) || nodes_[next].crossing.size() < 2) continue;
+        const auto met = collective_of(*course_.lowered, graph.tasks[graph.task_of[next]]);
+        for (const TaskId task : nodes_[node].exchanges) {
+          if (collective_of(*course_.lowered, graph.tasks[task]) == met) crosses_at_[task] = next;
         }
       }
     }
@@ -543,12 +543,13 @@ class Builder {
   void exchange(NodeId id, TaskId task) {
     const Node& node = nodes_[id];
     const bool ends = course_.graph->end(task) == id;
-    if (node.crosses_at == kNoNode) {
+    const auto crosses_at = crosses_at_.find(task);
+    if (crosses_at == crosses_at_.end()) {
       if (!ends) return;
       if (const auto moved = begin_exchange(node.rank, task)) end_exchange(*moved);
       return;
     }
-    Node& point = nodes_[node.crosses_at];
+    Node& point = nodes_[crosses_at->second];
     if (ends) {
       if (const auto begun = begun_.find(task); begun != begun_.end()) end_exchange(begun->second);
       return;
@@ -695,8 +696,9 @@ class Builder {
   std::map<std::pair<std::uint32_t, Way>, std::uint32_t> transfer_at_;
   std::map<ExchangeKey, std::uint32_t> exchange_of_;      // before a work
   std::map<ExchangeKey, std::uint32_t> exchange_behind_;  // after one
-  std::vector<bool> returns_;       // by exchange: whether its next part is a Return
-  std::map<TaskId, OpPart> begun_;  // exchanges of several ranks, until they end
+  std::vector<bool> returns_;            // by exchange: whether its next part is a Return
+  std::map<TaskId, NodeId> crosses_at_;  // exchanges of several ranks, with where these meet
+  std::map<TaskId, OpPart> begun_;       // the same ones, until they end
   std::set<WorkKey> ran_;
   std::optional<bool> apart_;
   bool forced_ = false;

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
@@ -161,6 +162,36 @@ TEST(Crossings, AreThoseOfAllCopies) {
     std::set<std::vector<std::int32_t>> over;
     for (const Crossing& crossing : report.program.crossings) over.insert(crossing.ranks);
     EXPECT_EQ(over, (std::set<std::vector<std::int32_t>>{{0, 2}, {1, 3}}));
+  }
+}
+
+// The members of a composite meet those of other ranks each at a point of its own, whether these
+// list them together or one by one.
+TEST(Crossings, OfCompositesAreThoseOfEachMember) {
+  constexpr const char* kTogether =
+      "F1.0 F1.1 (dispatch-F1.0 dispatch-F1.1) (combine-F1.0 combine-F1.1) "
+      "(combine-B1.0 combine-B1.1) (dispatch-B1.0 dispatch-B1.1) B1.0 B1.1";
+  constexpr const char* kOneByOne =
+      "F1.0 dispatch-F1.0 F1.1 dispatch-F1.1 combine-F1.0 combine-F1.1 "
+      "combine-B1.0 combine-B1.1 dispatch-B1.0 dispatch-B1.1 B1.0 B1.1";
+  for (const char* other : {kTogether, kOneByOne}) {
+    for (const Granularity graphs : kGranularities) {
+      const RunReport report = run_verified(
+          typed(fmt::format("capo 1\nranks 2\nmicrobatches 2\nrank 0: {}\nrank 1: {}\n", kTogether,
+                            other)),
+          exchanged_over(small(ModuleKind::LayerNormMlp), {0, 1}),
+          {.graphs = graphs, .replays = 2});
+      EXPECT_TRUE(report.bit_equal);
+      EXPECT_TRUE(report.within_bounds) << report.worst_relative_error;
+      EXPECT_EQ(report.program.crossings.size(), 8U);
+      ASSERT_EQ(report.program.exchanges.size(), 8U);
+      for (const Exchange& exchange : report.program.exchanges) {
+        ASSERT_EQ(exchange.among.size(), 2U);
+        // Cells are numbered by rank, then by microbatch.
+        const std::uint32_t first = report.program.exchanges[exchange.among[0]].cell;
+        EXPECT_EQ(first + 2, report.program.exchanges[exchange.among[1]].cell);
+      }
+    }
   }
 }
 

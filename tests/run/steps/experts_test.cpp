@@ -86,6 +86,25 @@ TEST(Experts, HaveGradientsOfOtherRanksRows) {
   EXPECT_EQ(together, gradients_of(kExpertsAlone, 2));
 }
 
+// Experts of several microbatches get their rows at one point of their streams.
+TEST(Experts, ComputeOnRowsThatCompositesBring) {
+  constexpr const char* kComposites =
+      "capo 1\nranks 1\nmicrobatches 2\n"
+      "rank 0: (dispatch-F1.0 dispatch-F1.1) F1.0 F1.1 (combine-F1.0 combine-F1.1) "
+      "(combine-B1.0 combine-B1.1) B1.0 B1.1 (dispatch-B1.0 dispatch-B1.1)\n";
+  for (const std::int32_t ranks : {2, 3}) {
+    for (const Granularity graphs : kGranularities) {
+      const Replicas copies =
+          copies_of(kComposites, exchanged_over(of_rows(ModuleKind::GroupedMlp, 8), {0}), ranks);
+      const RunReport report =
+          run_verified(copies.input, copies.options, {.graphs = graphs, .replays = 2});
+      EXPECT_TRUE(report.bit_equal);
+      EXPECT_TRUE(report.within_bounds) << report.worst_relative_error;
+      EXPECT_EQ(report.program.crossings.size(), 8U);
+    }
+  }
+}
+
 // Another rank gets what came back, not what was made of rows of others.
 TEST(Experts, SendOnWhatCameBack) {
   constexpr const char* kPipeline =

@@ -217,6 +217,20 @@ TEST(Reductions, OfOneChunkTwiceSumTheSums) {
   }
 }
 
+// The members of a composite reduce each a chunk of its own.
+TEST(Reductions, OfACompositeAreThoseOfEachMember) {
+  for (const Granularity graphs : kGranularities) {
+    const RunReport report = run_verified(
+        typed(on_ranks(2, 1, "F1.0 F2.0 B2.0 B1.0 (reduce1 reduce2)")),
+        in_a_group(small(ModuleKind::Linear), {0, 1}), {.graphs = graphs, .replays = 2});
+    EXPECT_TRUE(report.bit_equal);
+    EXPECT_TRUE(report.within_bounds) << report.worst_relative_error;
+    std::set<std::int32_t> chunks;
+    for (const Reduction& reduction : report.program.reductions) chunks.insert(reduction.chunk);
+    EXPECT_EQ(chunks, (std::set<std::int32_t>{1, 2}));
+  }
+}
+
 TEST(Reductions, ThatAChunkLacksLeaveItsGradientsToEachRank) {
   const Input input = typed(on_ranks(2, 1, "F1.0 F2.0 B2.0 B1.0 reduce1"));
   const CheckOptions declared = in_a_group(small(ModuleKind::Linear), {0, 1});
