@@ -1,6 +1,7 @@
 #include "run/refusal.h"
 
 #include "core/text/action_token.h"
+#include "run/execute/step_inputs.h"
 #include "run/reference/sampled_reference.h"
 #include "run/setup/reductions.h"
 
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -146,6 +148,32 @@ std::optional<std::string> refusal(const PlannedStep& step, const StepLayers& la
   if (options.hooks.substitute_saved && options.replays > 0) {
     return "graphs read what was saved where it was at their capture: saved tensors can be "
            "substituted in eager execution only";
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+std::string_view word_of_way(const Exchange& exchange) {
+  return exchange.way == Way::Forward ? "forward" : "backward";
+}
+
+}  // namespace
+
+std::optional<std::string> refusal_of_crossings(const PlannedStep& step, const StepLayers& layers,
+                                                const Program& program) {
+  const Cells cells(step.view().table());
+  for (const Exchange& exchange : program.exchanges) {
+    const Cells::Cell own = cells.at(exchange.cell);
+    for (const std::uint32_t at : exchange.among) {
+      const Exchange& member = program.exchanges[at];
+      if (exchange.around_experts() || member.around_experts()) continue;
+      if (form_of_rows(layers, cells, exchange) == form_of_rows(layers, cells, member)) continue;
+      return fmt::format(
+          "rank {} exchanges rows of the {} of chunk {} with rank {}, whose rows are others: those "
+          "that ranks exchange need to be as many, of one width and of one type on all of them",
+          own.rank, word_of_way(exchange), own.chunk, cells.at(member.cell).rank);
+    }
   }
   return std::nullopt;
 }

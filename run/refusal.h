@@ -27,6 +27,11 @@ namespace capo::run {
 [[nodiscard]] std::optional<std::string> refusal(const PlannedStep& step, const StepLayers& layers,
                                                  const RunOptions& options);
 
+/// A sentence that says why ranks do not exchange rows as their orders say; nullopt if they do.
+/// Rows of experts are left to the next one.
+[[nodiscard]] std::optional<std::string> refusal_of_crossings(const PlannedStep& step,
+                                                              const StepLayers& layers,
+                                                              const Program& program);
 /// A sentence that says why layers that compute on rows of other ranks are not run; nullopt if they
 /// are.
 [[nodiscard]] std::optional<std::string> refusal_of_experts(const PlannedStep& step,

@@ -523,6 +523,8 @@ Result<RunReport, RunFailure> run_step(Engine& engine, const PlannedStep& step,
   if (!layers) return refused(layers.error());
   if (auto why = refusal(step, *layers, options)) return refused(std::move(*why));
   Setup setup(engine, step, options, admission, *std::move(layers));
+  if (auto why = refusal_of_crossings(step, setup.layers, setup.program))
+    return refused(std::move(*why));
   if (auto why = refusal_of_experts(step, setup.layers, setup.program, options))
     return refused(std::move(*why));
   if (auto failed = failure_of(setup, std::nullopt)) return *std::move(failed);

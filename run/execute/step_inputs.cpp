@@ -83,6 +83,11 @@ StepValues::Experts experts_of(const Program& program, std::uint32_t exchange,
   return all;
 }
 
+std::int64_t* words(Engine& engine, std::int64_t count) {
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): memory of whole numbers
+  return reinterpret_cast<std::int64_t*>(engine.allocate(count * 8, "sizes and indices"));
+}
+
 }  // namespace
 
 RowBlock block_between(const std::vector<std::int64_t>& rows, std::size_t from, std::size_t to) {
@@ -99,6 +104,15 @@ RowBlock block_between(const std::vector<std::int64_t>& rows, std::size_t from, 
     block.rows = begin_of(member, which + 1) - block.begin;
   }
   return block;
+}
+
+RowForm form_of_rows(const StepLayers& layers, const Cells& cells, const Exchange& exchange) {
+  const Cells::Cell cell = cells.at(exchange.cell);
+  const LayerShape& shape = layers.at(cell.rank, cell.chunk, exchange.layer).shape;
+  const bool of_input = exchange.way == Way::Forward && !exchange.behind;
+  return {.count = shape.tokens,
+          .columns = of_input ? shape.hidden : output_columns(shape),
+          .type = shape.type};
 }
 
 StepValues draw_values(const PlannedStep& step, const StepLayers& layers, const Program& program,
@@ -212,41 +226,40 @@ StepInputs::StepInputs(Engine& engine, const PlannedStep& step, const StepLayers
     landings_.push_back(take(first, in, "received inputs"));
     landings_.push_back(take(last, out, "received gradients"));
   }
-  const auto words = [&](std::int64_t count) {
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): memory of whole numbers
-    return reinterpret_cast<std::int64_t*>(engine.allocate(count * 8, "sizes and indices"));
-  };
   const auto floats = [&](std::int64_t count) {
     // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): memory of floats
     return reinterpret_cast<float*>(engine.allocate(count * 4, "probabilities and scales"));
   };
-  for (const Exchange& exchange : program.exchanges) {
-    const Cells::Cell cell = cells.at(exchange.cell);
-    const LayerShape& shape = layers.at(cell.rank, cell.chunk, exchange.layer).shape;
-    const bool of_input = exchange.way == Way::Forward && !exchange.behind;
-    const std::int64_t row_bytes =
-        (of_input ? shape.hidden : output_columns(shape)) * bytes_of(shape.type);
-    std::byte* const rows = engine.allocate(shape.tokens * row_bytes, "exchanged rows");
-    routes_.push_back({.rows = rows,
-                       .arrived = rows,
-                       .back = rows,
-                       .returned = engine.allocate(shape.tokens * row_bytes, "exchanged rows"),
-                       .index = words(shape.tokens),
-                       .inverse = words(shape.tokens),
-                       .row_count = shape.tokens,
-                       .row_bytes = row_bytes,
-                       .row_bytes_back = row_bytes_back(table, layers, exchange, row_bytes)});
-  }
+  make_routes(table, layers, program);
   make_crossings(program);
   for (const StepLayer& layer : layers.all()) {
     const LayerShape& shape = layer.shape;
     auto& sides = sides_.emplace_back(as_index(table.microbatches()));
     for (LayerSide& side : sides) {
       if (!shape.grouped) continue;
-      side.sizes = words(shape.groups);
+      side.sizes = words(engine, shape.groups);
       if (is_mlp(shape.kind)) side.probabilities = floats(shape.tokens);
       if (shape.scale_bias) side.scales = floats(shape.tokens);
     }
+  }
+}
+
+void StepInputs::make_routes(const BufferTable& table, const StepLayers& layers,
+                             const Program& program) {
+  const Cells cells(table);
+  for (const Exchange& exchange : program.exchanges) {
+    const RowForm form = form_of_rows(layers, cells, exchange);
+    const std::int64_t row_bytes = form.columns * bytes_of(form.type);
+    std::byte* const rows = engine_.allocate(form.count * row_bytes, "exchanged rows");
+    routes_.push_back({.rows = rows,
+                       .arrived = rows,
+                       .back = rows,
+                       .returned = engine_.allocate(form.count * row_bytes, "exchanged rows"),
+                       .index = words(engine_, form.count),
+                       .inverse = words(engine_, form.count),
+                       .row_count = form.count,
+                       .row_bytes = row_bytes,
+                       .row_bytes_back = row_bytes_back(table, layers, exchange, row_bytes)});
   }
 }
 

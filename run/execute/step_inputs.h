@@ -62,6 +62,17 @@ struct RowBlock {
 [[nodiscard]] RowBlock block_between(const std::vector<std::int64_t>& rows, std::size_t from,
                                      std::size_t to);
 
+/// The rows that an exchange takes from its rank.
+struct RowForm {
+  std::int64_t count = 0;
+  std::int64_t columns = 0;
+  DataType type = DataType::Fp32;
+
+  friend bool operator==(const RowForm&, const RowForm&) = default;
+};
+[[nodiscard]] RowForm form_of_rows(const StepLayers& layers, const Cells& cells,
+                                   const Exchange& exchange);
+
 /// Draws everything that replay number `replay` of a step is given.
 [[nodiscard]] StepValues draw_values(const PlannedStep& step, const StepLayers& layers,
                                      const Program& program, SizeKind sizes, std::uint64_t seed,
@@ -108,6 +119,7 @@ class StepInputs {
   }
 
  private:
+  void make_routes(const BufferTable& table, const StepLayers& layers, const Program& program);
   void make_crossings(const Program& program);
 
   Engine& engine_;

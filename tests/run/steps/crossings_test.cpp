@@ -13,6 +13,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -193,6 +194,40 @@ TEST(Crossings, OfCompositesAreThoseOfEachMember) {
       }
     }
   }
+}
+
+std::string why_not_run(const std::string& order, const CheckOptions& options) {
+  const auto report = attempt(verified(typed(order), options), {.float64 = Float64::LeftOut});
+  if (report) return "it ran";
+  EXPECT_EQ(report.error().kind, RunFailure::Kind::Refused);
+  return report.error().message;
+}
+
+TEST(Crossings, NeedRowsThatAreAlike) {
+  const auto why = [](const Module& one, const Module& other, std::string_view actions) {
+    CheckOptions options;
+    options.modules = {.list = {one, other}, .layers = {{{0}}, {{1}}}};
+    options.groups = {experts_of({0, 1})};
+    return why_not_run(of_alike_ranks(2, actions), options);
+  };
+  constexpr std::string_view kForward = "F1.0 dispatch-F1.0 combine-F1.0 B1.0";
+  constexpr std::string_view kBackward = "F1.0 combine-B1.0 dispatch-B1.0 B1.0";
+  const Module module = small(ModuleKind::Linear);
+  Module wider = module;
+  wider.shape.ffn = 32;
+  Module typed_otherwise = module;
+  typed_otherwise.dtype = DataType::Fp32;
+  const auto sentence = [](const char* way) {
+    return fmt::format(
+        "rank 0 exchanges rows of the {} of chunk 1 with rank 1, whose rows are others: those that "
+        "ranks exchange need to be as many, of one width and of one type on all of them",
+        way);
+  };
+  for (const Module& other : {wider, typed_otherwise, of_rows(ModuleKind::Linear, 6)}) {
+    EXPECT_EQ(why(module, other, kForward), sentence("forward"));
+    EXPECT_EQ(why(other, module, kBackward), sentence("backward"));
+  }
+  EXPECT_EQ(why(module, module, kForward), "it ran");
 }
 
 TEST(Crossings, AreRefusedWhereRowsComeBackFromOtherRanks) {
