@@ -158,11 +158,31 @@ std::string_view word_of_way(const Exchange& exchange) {
   return exchange.way == Way::Forward ? "forward" : "backward";
 }
 
+// Whoever reads rows that stay away reads those of another rank.
+std::optional<std::string> refusal_of_rows_away(const Program& program, const Cells& cells) {
+  std::vector<std::int32_t> away(program.exchanges.size(), 0);
+  for (const OpPart& part : program.parts) {
+    if (part.kind == OpPart::Kind::Permute) ++away[part.to];
+    if (part.kind == OpPart::Kind::Return) --away[part.to];
+  }
+  for (std::uint32_t at = 0; at < away.size(); ++at) {
+    const Exchange& exchange = program.exchanges[at];
+    if (away[at] == 0 || !exchange.crosses()) continue;
+    const Cells::Cell cell = cells.at(exchange.cell);
+    return fmt::format(
+        "rank {} sends rows of the {} of chunk {}, microbatch {}, to other ranks and never brings "
+        "them back: whoever reads them would read rows of other ranks in their place",
+        cell.rank, word_of_way(exchange), cell.chunk, cell.microbatch);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<std::string> refusal_of_crossings(const PlannedStep& step, const StepLayers& layers,
                                                 const Program& program) {
   const Cells cells(step.view().table());
+  if (auto why = refusal_of_rows_away(program, cells)) return why;
   for (const Exchange& exchange : program.exchanges) {
     const Cells::Cell own = cells.at(exchange.cell);
     for (const std::uint32_t at : exchange.among) {

@@ -230,6 +230,13 @@ TEST(Crossings, NeedRowsThatAreAlike) {
   EXPECT_EQ(why(module, module, kForward), "it ran");
 }
 
+TEST(Crossings, AreRefusedWhereRowsStayAway) {
+  EXPECT_EQ(why_not_run(of_alike_ranks(2, "F1.0 combine-B1.0 B1.0"),
+                        exchanged_over(small(ModuleKind::Linear), {0, 1})),
+            "rank 0 sends rows of the backward of chunk 1, microbatch 0, to other ranks and never "
+            "brings them back: whoever reads them would read rows of other ranks in their place");
+}
+
 TEST(Crossings, AreRefusedWhereRowsComeBackFromOtherRanks) {
   CheckOptions options = every_layer(small(ModuleKind::Linear));
   options.groups = {experts_of({0, 1}), experts_of({0}), experts_of({1})};
