@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
@@ -34,23 +36,44 @@ constexpr const char* kExpertsAlone =
     "rank 0: dispatch-F1.0 F1.0 combine-F1.0 dispatch-F1.1 F1.1 combine-F1.1 "
     "combine-B1.0 B1.0 dispatch-B1.0 combine-B1.1 B1.1 dispatch-B1.1\n";
 
-// The gradients of the parameters of the chunk of experts, by their names.
-using OfExperts = std::map<std::string, std::vector<float>>;
+constexpr const char* kAlone =
+    "dispatch-F1.0 F1.0 combine-F1.0 dispatch-F1.1 F1.1 combine-F1.1 "
+    "combine-B1.0 B1.0 dispatch-B1.0 combine-B1.1 B1.1 dispatch-B1.1";
 
-OfExperts gradients_of(const char* order, std::int32_t ranks, std::uint64_t seed = 1) {
-  OfExperts all;
-  const Replicas copies =
-      copies_of(order, exchanged_over(of_rows(ModuleKind::GroupedMlp, 8), {0}), ranks);
-  RunOptions options{.replays = 1, .seed = seed};
-  options.inspect = [&](const Inspection& at) {
+// Each rank's gradients by the names of their parameters, and the routes by which rows were
+// permuted by cell and way.
+struct MadeInGroups {
+  std::map<std::string, std::vector<float>> gradients;
+  std::map<std::pair<std::uint32_t, Way>, std::vector<std::int64_t>> routes;
+
+  friend bool operator==(const MadeInGroups&, const MadeInGroups&) = default;
+};
+
+MadeInGroups made_in(const std::vector<std::vector<std::int32_t>>& groups) {
+  MadeInGroups made;
+  CheckOptions options = every_layer(of_rows(ModuleKind::GroupedMlp, 8));
+  for (const auto& members : groups) options.groups.push_back(experts_of(members));
+  std::vector<std::vector<std::int64_t>> routes(8);
+  RunOptions how{.replays = 1};
+  how.inspect = [&](const Inspection& at) {
     for (std::uint32_t p = 0; p < at.layers.parameters().size(); ++p) {
       const ParameterForm& form = at.layers.parameters()[p];
       const GradientMemory& memory = at.outputs.gradients(p);
-      all[form.name] = values_of(at.engine, form.fused ? memory.main_grad : memory.grad);
+      made.gradients[form.name] = values_of(at.engine, form.fused ? memory.main_grad : memory.grad);
+    }
+    for (std::uint32_t exchange = 0; exchange < routes.size(); ++exchange) {
+      routes[exchange].resize(8);
+      at.engine.read(routes[exchange].data(), at.inputs.route(exchange).index, 8 * 8);
     }
   };
-  EXPECT_TRUE(run_verified(copies.input, copies.options, options).bit_equal);
-  return all;
+  const RunReport report = run_verified(typed(of_alike_ranks(2, kAlone)), options, how);
+  EXPECT_TRUE(report.bit_equal);
+  EXPECT_EQ(report.program.exchanges.size(), routes.size());
+  for (std::size_t at = 0; at < report.program.exchanges.size(); ++at) {
+    const Exchange& exchange = report.program.exchanges[at];
+    made.routes[{exchange.cell, exchange.way}] = routes.at(at);
+  }
+  return made;
 }
 
 TEST(Experts, ComputeOnRowsOfAllRanks) {
@@ -75,15 +98,17 @@ TEST(Experts, ComputeOnRowsOfAllRanks) {
   }
 }
 
-// What one rank is given is in the gradients of the other's experts.
+// Rows are the same, and permuted alike, where each rank is a group of its own: what differs are
+// the ranks on whose experts they are.
 TEST(Experts, HaveGradientsOfOtherRanksRows) {
-  const OfExperts together = gradients_of(kExpertsAlone, 2);
-  const OfExperts apart =
-      gradients_of("capo 1\nranks 1\nmicrobatches 2\nrank 0: F1.0 F1.1 B1.0 B1.1\n", 2);
-  ASSERT_EQ(together.size(), apart.size());
-  ASSERT_FALSE(together.empty());
-  for (const auto& [name, gradient] : together) EXPECT_NE(gradient, apart.at(name)) << name;
-  EXPECT_EQ(together, gradients_of(kExpertsAlone, 2));
+  const MadeInGroups together = made_in({{0, 1}});
+  const MadeInGroups apart = made_in({{0}, {1}});
+  ASSERT_EQ(together.routes, apart.routes);
+  ASSERT_EQ(together.gradients.size(), apart.gradients.size());
+  ASSERT_FALSE(together.gradients.empty());
+  for (const auto& [name, gradient] : together.gradients)
+    EXPECT_NE(gradient, apart.gradients.at(name)) << name;
+  EXPECT_EQ(together, made_in({{0, 1}}));
 }
 
 // Experts of several microbatches get their rows at one point of their streams.
