@@ -183,18 +183,27 @@ TEST(Experts, AreNotSampled) {
 }
 
 TEST(Experts, NeedRowsThatAreAlike) {
-  CheckOptions options;
-  options.modules = {.list = {of_rows(ModuleKind::Linear, 8), of_rows(ModuleKind::Linear, 6)},
-                     .layers = {{{0}}, {{1}}}};
-  options.groups = {experts_of({0, 1})};
-  constexpr const char* kActions =
-      "dispatch-F1.0 F1.0 combine-F1.0 combine-B1.0 B1.0 dispatch-B1.0";
-  const auto report = attempt(verified(typed(of_alike_ranks(2, kActions)), options), {});
-  ASSERT_FALSE(report);
-  EXPECT_EQ(report.error().message,
-            "chunk 1 of rank 0 computes on rows of rank 1, whose rows are others: the layers of "
-            "experts that exchange rows need as many of one width and type on all ranks, and as "
-            "many in each layer");
+  const Module module = of_rows(ModuleKind::Linear, 8);
+  Module reads_wider = module;
+  reads_wider.shape.hidden = 32;
+  Module makes_wider = module;
+  makes_wider.shape.ffn = 32;
+  Module of_another_type = module;
+  of_another_type.dtype = DataType::Fp32;
+  for (const Module& other :
+       {of_rows(ModuleKind::Linear, 6), reads_wider, makes_wider, of_another_type}) {
+    CheckOptions options;
+    options.modules = {.list = {module, other}, .layers = {{{0}}, {{1}}}};
+    options.groups = {experts_of({0, 1})};
+    constexpr const char* kActions =
+        "dispatch-F1.0 F1.0 combine-F1.0 combine-B1.0 B1.0 dispatch-B1.0";
+    const auto report = attempt(verified(typed(of_alike_ranks(2, kActions)), options), {});
+    ASSERT_FALSE(report);
+    EXPECT_EQ(report.error().message,
+              "chunk 1 of rank 0 computes on rows of rank 1, whose rows are others: the layers of "
+              "experts that exchange rows need as many of one width and type on all ranks, and as "
+              "many in each layer");
+  }
 }
 
 TEST(Experts, AreOnAllRanksOfAGroup) {
