@@ -80,10 +80,10 @@ WiredStep::WiredStep(Input of, CheckOptions declared)
   vertices = graph.task_of.size();
   streams = graph.streams.size();
   for (Vertex from = 0; from < vertices; ++from) {
-    graph.edges.for_each_out(from, [&](Vertex to, EdgeKind of) {
+    graph.edges.for_each_out(from, [&](Vertex to, EdgeKind between) {
       before.push_back(from);
       after.push_back(to);
-      edge_kind.push_back(static_cast<std::uint8_t>(of));
+      edge_kind.push_back(static_cast<std::uint8_t>(between));
     });
   }
 }
