@@ -267,7 +267,8 @@ TEST_F(Draw, ATraceOfTorchStandsBelowItsPrediction) {
   EXPECT_EQ(draw("trace.json -o alone.html").exit_code, 0);
 }
 
-// A step of one stage a rank in the form of torch.profiler, whose forward begins at `begin`; rank 0 waits.
+// A step of one stage a rank in the form of torch.profiler, whose forward begins at `begin`; rank 0
+// waits.
 std::string trace_of_rank(int rank, int begin, const std::string& info) {
   std::string text = "{" + info + R"("traceEvents": [)";
   for (const char* name : {"F0", "B0"}) {

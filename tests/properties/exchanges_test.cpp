@@ -20,7 +20,39 @@ namespace {
 
 using oracle::OfTokens;
 
+// Puts exchanges around the first forward and its backward, as experts have them, or two others
+// around the backward.
+void put_around_experts(std::vector<Entry>& order) {
+  const auto forward = std::ranges::find(order, Kind::Forward, &Entry::kind);
+  if (forward == order.end()) return;
+  const auto backward = std::find_if(forward, order.end(), [&](const Entry& entry) {
+    const bool is_backward = entry.kind == Kind::Backward || entry.kind == Kind::BackwardInput;
+    return is_backward && entry.chunk == forward->chunk && entry.microbatch == forward->microbatch;
+  });
+  if (backward == order.end()) return;
+  const auto of_backward = [&] {
+    Entry entry = *backward;
+    entry.kind = *rc::gen::element(Kind::DispatchBackward, Kind::CombineBackward);
+    return entry;
+  };
+  const Entry first = of_backward();
+  const Entry second = of_backward();
+  Entry of_forward = *forward;
+  if (forward->group != Group::Alone || backward->group != Group::Alone) return;
+  order.insert(order.insert(backward, first) + 2, second);
+  const auto at = std::ranges::find(order, Kind::Forward, &Entry::kind);
+  of_forward.kind = Kind::CombineForward;
+  const auto behind = order.insert(at + 1, of_forward);
+  of_forward.kind = Kind::DispatchForward;
+  order.insert(behind - 1, of_forward);
+}
+
 void put_exchanges_into(std::vector<Entry>& order, const Schedule& schedule, std::int32_t chunks) {
+  if (*rc::gen::inRange(0, 3) == 0) {
+    put_around_experts(order);
+    if (schedule.naming == Naming::Counted) number_microbatches(order, chunks);
+    return;
+  }
   for (int exchanges = *rc::gen::inRange(0, 5); exchanges > 0; --exchanges) {
     Entry entry = order[*rc::gen::inRange<std::size_t>(0, order.size())];
     if (!is_compute(entry.kind) && !is_exchange(entry.kind)) continue;
