@@ -195,8 +195,8 @@ class SharedRun {
         meeting.devices.push_back(device_number(notes_[end].rank));
       }
       std::ranges::sort(meeting.devices);
-      const auto same = std::ranges::unique(meeting.devices);
-      meeting.devices.erase(same.begin(), same.end());
+      const auto last = std::unique(meeting.devices.begin(), meeting.devices.end());
+      meeting.devices.erase(last, meeting.devices.end());
       meetings_.push_back(std::move(meeting));
     }
   }
