@@ -114,8 +114,7 @@ std::optional<std::string> refusal_of_exchanges(const PlannedStep& step) {
     if (over == back_over) continue;
     return fmt::format(
         "rank {} performs {} over ranks {} and {} over ranks {}: the rows that a run sends come "
-        "back "
-        "from where they went, so one group has both",
+        "back from where they went, so one group has both",
         rank, word_of(out), fmt::join(over, ", "), word_of(back), fmt::join(back_over, ", "));
   }
   return std::nullopt;

@@ -64,8 +64,8 @@ struct Message {
 enum class End : std::uint8_t { Send, Receive };
 
 /// Communicators of transfers between two ranks are numbered below it (communicator_between()).
-/// Behind them is one of reductions and one of rows that cross, so that no message of one kind is
-/// ever matched with that of another.
+/// Two more follow, of reductions and of rows that cross, so that no message of one kind is ever
+/// matched with that of another.
 inline constexpr std::uint8_t kCommunicatorsBetween = 4;
 inline constexpr std::uint8_t kReductionsThrough = kCommunicatorsBetween;
 inline constexpr std::uint8_t kCrossingsThrough = kCommunicatorsBetween + 1;

@@ -87,7 +87,7 @@ TEST(OptimiseFor, ReportsTimesOfTheOrderThatItWrites) {
   }
 }
 
-// As it was published `zb` is shorter than anything that TransformerEngine runs. With its weight
+// `zb` as it was published is shorter than anything that TransformerEngine runs. With its weight
 // gradients behind their backwards it takes 190, and orders by rules take 155.
 TEST(OptimiseFor, TransformerEngineStartsFromWhatPublishedOrdersComeToForIt) {
   const Outcome made = run_line(

@@ -1,6 +1,6 @@
-// What two processes measure together, on an engine and with messages whose clock a test can
-// foresee: each launch takes one, a message as long as its bytes say, and twice as long where
-// computation runs beside all of it, which takes half as long again where messages run beside it.
+// Two processes measure together, on an engine and with messages whose clock a test can foresee:
+// each launch takes one, a message as long as its bytes say, and twice as long where computation
+// runs beside all of it, which takes half as long again where messages run beside it.
 
 #include "run/host/host_engine.h"
 #include "run/measure.h"

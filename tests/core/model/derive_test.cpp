@@ -38,7 +38,7 @@ TEST(Derive, GivesAModuleItsShapeTypeAndBytes) {
   EXPECT_EQ(mlp.shape, (ModuleShape{.tokens = 64, .hidden = 64, .ffn = 192}));
 }
 
-// As many rows come to a rank's experts as its tokens choose.
+// A rank's experts get as many rows as its tokens choose.
 TEST(Derive, GivesALayerTheSizesOfItsHalves) {
   const auto own_experts = [](ModelConfiguration& of) { of.shared_experts = 0; };
   const Module layer = derived({.kind = ModuleKind::TransformerLayer}, own_experts);

@@ -258,7 +258,7 @@ TEST(Program, ALayerMayReadWhatIsStillWithItsExperts) {
                           "B1.0 from given 1.0", "collect grad input of 1.0 at 1.0"}));
 }
 
-// What experts made goes back into its own place, where the next reader finds it; a gradient that
+// Results of experts go back into their own place, where the next reader finds it; a gradient that
 // leaves the step goes back after it was collected.
 TEST(Program, WhatExpertsMadeComesBack) {
   const Lines parts =

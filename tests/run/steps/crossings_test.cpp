@@ -71,7 +71,7 @@ TEST(Crossings, OfLayersApartBringBackWhatTheySent) {
   }
 }
 
-// What a place holds is what the other ranks sent there.
+// A place holds what the other ranks sent there.
 TEST(Crossings, PutRowsWhereTheyGo) {
   std::vector<std::vector<std::byte>> sent;
   std::vector<std::vector<std::byte>> arrived;
