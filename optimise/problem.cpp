@@ -212,7 +212,7 @@ Result<Problem, std::string> problem_of(const Frame& frame, const SimulationOpti
   if (auto why = declare_layers(input.schedule, options.costs.modules.layers)) return *why;
   SimulationOptions ideal = options;
   ideal.ideal_links = true;
-  ideal.costs.ignore_rest = true;
+  ideal.costs.alike = true;
   const auto simulation = simulation_of(input, ideal);
   CAPO_ASSERT(simulation.has_value(), "a step of a few microbatches runs under every placement");
   Problem problem{.frame = frame, .series = Reading(**simulation).series()};

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -315,14 +316,15 @@ std::optional<RunFailure> measure_quantization(Engine& engine, const Module& mod
 void state_rest(const Pace& working, const Pace& resting, ModuleCost& cost) {
   constexpr double kNoise = 0.005;
   constexpr double kLeastDuty = 0.5;
+  constexpr double kMostRest = 0.5;  // more is no clock's doing
   cost.rest = 0;
   const double faster = working.takes > 0 ? 1 - resting.takes / working.takes : 0;
-  const double apart = working.duty - resting.duty;
-  if (faster < kNoise || apart <= 0 || working.duty < kLeastDuty) return;
-  const double by_duty = faster / apart;
-  const double at_full = 1 + by_duty * (1 - working.duty);
-  if (by_duty >= at_full) return;  // tasks would take no time on a device that rests
-  cost.rest = by_duty / at_full;
+  if (faster < kNoise || working.duty <= resting.duty || working.duty < kLeastDuty) return;
+  // The device was at its limit, since it was faster with rests.
+  const double at_full = 1 / std::cbrt(working.duty);
+  const double rest = 1 - (1 - faster) / at_full;
+  if (rest > kMostRest) return;
+  cost.rest = rest;
   for (const auto time :
        {&ModuleCost::forward, &ModuleCost::backward, &ModuleCost::weight, &ModuleCost::whole,
         &ModuleCost::autograd, &ModuleCost::quantize_forward, &ModuleCost::quantize_backward}) {
@@ -334,8 +336,9 @@ Result<ModuleCost, RunFailure> measure_module(Engine& engine, const Module& modu
                                               const MeasureOptions& options) {
   // A module that delays its weight gradients has no whole backwards.
   const Backwards all = module.flags.delay_wgrad ? Backwards::Split : Backwards::SplitAndWhole;
-  const auto samples =
-      samples_under(PlanKind::Safe, engine, module, options, steps_of(options, all));
+  MeasureOptions first = options;
+  first.warm_up += options.heating;
+  const auto samples = samples_under(PlanKind::Safe, engine, module, first, steps_of(options, all));
   if (!samples) return samples.error();
   const auto resting = pace_with_rests(engine, module, options, steps_of(options, all));
   if (!resting) return resting.error();
@@ -444,6 +447,14 @@ Result<std::vector<SummedGradient>, RunFailure> gradients_to_reduce(const Module
     parts.insert(parts.end(), as_index(form.groups), {.type = type, .elements = form.elements});
   }
   return parts;
+}
+
+double computed_in(const std::map<std::string, ModuleCost>& costs) {
+  double all = 0;
+  for (const auto& [name, cost] : costs) {
+    all += cost.forward.value_or(0) + cost.backward.value_or(0) + cost.weight.value_or(0);
+  }
+  return all;
 }
 
 ModuleCost median_of(const std::vector<ModuleCost>& costs) {

@@ -22,9 +22,10 @@
 //
 // A device that is at its limit of power has a higher clock where it rests a part of the time, so
 // that a step with waits runs its tasks faster than one without. Where the step is warmed up for,
-// it is run once more with a rest after each replay of its warm-up; from the shares of the time in
-// which tasks ran, with rests and without, and from what tasks took, follow the times of a device
-// that never rests, which are those that are stated, and `rest`.
+// it is run once more with a rest after each replay of its warm-up. Where tasks are faster then, the
+// limit held them back before: a clock that needs power by its cube is lower by the cube root of the
+// share of the time in which tasks ran, so that from that share follow the times of a device that
+// never rests, which are those that are stated, and `rest` says how much less those with rests are.
 //
 // In one call of weight gradients (core/order/fuse_weights.h) the second and each further one take
 // a share of the first: calls of several are measured in a step of their own, at its end.
@@ -45,7 +46,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace capo::run {
@@ -57,6 +60,7 @@ struct MeasureOptions {
   Exchanges exchanges = Exchanges::None;
   std::uint32_t microbatches = 9;  ///< at least 2
   double warm_up = 0;              ///< as RunOptions has it; 0: `rest` is not measured
+  double heating = 0;              ///< seconds more, of the first warm-up
   bool rests = false;              ///< likewise
 };
 
@@ -79,6 +83,10 @@ void state_rest(const Pace& working, const Pace& resting, ModuleCost& cost);
 /// so that a device may have none for them where it measures the module.
 [[nodiscard]] Result<double, RunFailure> measure_beside(Engine& engine, const Module& module,
                                                         MeasureOptions options);
+
+/// Microseconds of a forward, an input half and a weight gradient of all modules together: by how
+/// much another device takes longer for these is its pace.
+[[nodiscard]] double computed_in(const std::map<std::string, ModuleCost>& costs);
 
 /// Each time as the median of the same module's, measured some times. The clock of a device goes
 /// down as it gets warm, by up to a tenth within one measurement.

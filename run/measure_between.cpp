@@ -4,7 +4,6 @@
 #include "run/kernels/draw.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <numeric>
 #include <string>
@@ -382,8 +381,8 @@ std::optional<RunFailure> measure_beside_computation(const Measurable& of, Proce
     const double late = trip.takes_when_late();
     error = trip.error();
     if (error || alone <= 0) return;
-    // Both ends computed, and each takes its part.
-    cost.crowded = std::max(1.0, std::sqrt(beside / alone));
+    // Both processes compute all the time, and each message has one of them as its sender.
+    cost.crowded = std::max(1.0, beside / alone);
     cost.slowdown = std::max(1.0, slows);
     const double ahead = cost.bandwidth ? std::max(0.0, alone - late) * *cost.bandwidth : 0;
     cost.ahead = std::min(static_cast<std::int64_t>(ahead), *cost.bytes);

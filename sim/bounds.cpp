@@ -126,6 +126,12 @@ TaskCosts least_of_chunk(const Costs& costs, std::int32_t rank, std::int32_t chu
   return least;
 }
 
+// The first whole backward of a chunk, which has no gradient to add to, may take so much less than
+// that.
+double less_of_first(const TaskCosts& costs) {
+  return std::max(0.0, costs.autograd / 3 - std::max(0.0, costs.more_of_whole));
+}
+
 // A weight gradient takes so much at most, behind an input half that takes `backward`.
 double most_weight(const TaskCosts& costs, double backward, std::int32_t call) {
   const double more = costs.backward - backward + std::max(0.0, costs.more_of_whole);
@@ -143,6 +149,7 @@ class General {
       const StageMap::Place& home = subject.map.home(stage);
       const std::int32_t count = layers[RankId(home.rank).index()][ChunkId(home.chunk).index()];
       stages_.push_back(least_of_chunk(costs, home.rank, home.chunk, count));
+      less_.push_back(std::min(less_of_first(stages_.back()), stages_.back().backward));
       stages_.back().weight *= least_share(stages_.back(), call);
     }
     arrive();
@@ -159,6 +166,7 @@ class General {
       const auto rank = subject_.map.home(static_cast<std::int32_t>(stage)).rank.index();
       const TaskCosts& costs = stages_[stage];
       work[rank] += microbatches_ * (costs.forward + costs.backward + (apart ? 0 : costs.weight));
+      work[rank] -= less_[stage];
       earliest[rank] = std::min(earliest[rank], arrival_[stage]);
       raise(bounds.makespan, path_[stage], "path", -1);
       raise(bounds.span, path_[stage], "path", -1);
@@ -192,7 +200,7 @@ class General {
     for (std::int32_t stage = subject_.map.stages() - 1; stage >= 0; --stage) {
       const auto at = StageId(stage).index();
       const std::int32_t after = subject_.map.after(stage);
-      path_[at] = stages_[at].forward + stages_[at].backward;
+      path_[at] = stages_[at].forward + stages_[at].backward - less_[at];
       if (after != kNoStage) path_[at] += path_[at + 1] + hop(stage, after) + hop(after, stage);
     }
   }
@@ -201,6 +209,7 @@ class General {
   const Costs& costs_;
   double microbatches_;
   std::vector<TaskCosts> stages_;
+  std::vector<double> less_;  // that the first backward of a stage takes
   std::vector<double> arrival_;
   std::vector<double> path_;
 };

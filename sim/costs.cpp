@@ -18,18 +18,22 @@ namespace {
 
 using Key = CostSetting::Key;
 
+// As a model file has them (core/text/model_reader.cpp).
+constexpr double kLeastPace = 0.1;
+constexpr double kMostPace = 10;
+
 struct KeyWord {
   std::string_view word;
   Key key;
 };
-constexpr std::array<KeyWord, 19> kKeys{{
+constexpr std::array<KeyWord, 20> kKeys{{
     {"f", Key::Forward},         {"b", Key::Backward},        {"w", Key::Weight},
     {"dispatch", Key::Dispatch}, {"combine", Key::Combine},   {"fuse", Key::Fuse},
     {"beside", Key::Beside},     {"rest", Key::Rest},         {"experts", Key::Experts},
     {"unshard", Key::Unshard},   {"reshard", Key::Reshard},   {"reduce", Key::Reduce},
     {"comm", Key::Latency},      {"bw", Key::Bandwidth},      {"bytes", Key::Bytes},
     {"overlap", Key::Overlap},   {"slowdown", Key::Slowdown}, {"crowded", Key::Crowded},
-    {"ahead", Key::Ahead},
+    {"ahead", Key::Ahead},       {"pace", Key::Pace},
 }};
 
 constexpr bool is_of_link(Key key) {
@@ -55,6 +59,8 @@ double& slot(TaskCosts& costs, Key key) {
       return costs.beside;
     case Key::Rest:
       return costs.rest;
+    case Key::Pace:
+      return costs.pace;
     case Key::Experts:
       return costs.experts;
     case Key::Unshard:
@@ -143,6 +149,9 @@ std::string misfit(const CostSetting& setting, std::string_view word) {
   if (setting.key == Key::Bandwidth && value < 1e-6) return "bw is at least 1e-06";
   if (setting.key == Key::Experts && value > 1) return "experts is a part, from 0 to 1";
   if (setting.key == Key::Rest && value >= 1) return "rest is from 0 to below 1";
+  if (setting.key == Key::Pace && (value < kLeastPace || value > kMostPace)) {
+    return fmt::format("pace is from {} to {}", kLeastPace, kMostPace);
+  }
   if ((setting.key == Key::Slowdown || setting.key == Key::Crowded) && value < 1) {
     return fmt::format("{} is at least 1", word);
   }
@@ -159,10 +168,15 @@ std::string misfit(const CostSetting& setting, std::string_view word) {
   return {};
 }
 
-// Computations take so much less on a device that rests. Exchanges and reductions move bytes, which
-// its clock has little to do with.
-void shorten(TaskCosts& costs, double used) {
-  const double takes = 1 - costs.rest * (1 - used);
+// What computations take on a device that computes for the share `used` of the step, in times of
+// one that always does. Exchanges and reductions move bytes, which a clock has little to do with. A
+// device at its limit of power has a clock whose power, its cube, is 1/used of what it could have
+// all of the time, up to one that no power raises; there devices are alike, and below it one needs
+// more power than another, which is its pace.
+void adapt(TaskCosts& costs, double used) {
+  const double limited = costs.pace * std::cbrt(used);
+  const double takes = costs.rest > 0 ? std::max(1 - costs.rest, limited) : costs.pace;
+  if (takes == 1) return;
   for (double* time : {&costs.forward, &costs.backward, &costs.weight, &costs.autograd,
                        &costs.more_of_whole, &costs.quantize_forward, &costs.quantize_backward}) {
     *time *= takes;
@@ -214,6 +228,7 @@ TaskCosts Costs::of_layer(std::int32_t rank, std::int32_t chunk, std::int32_t la
     costs.quantize_forward = module->cost.quantize_forward.value_or(0);
     costs.quantize_backward = module->cost.quantize_backward.value_or(0);
   }
+  if (as_index(rank) < paces.size()) costs.pace = paces[as_index(rank)];
   for (const CostSetting& setting : settings) {
     const CostScope& scope = setting.scope;
     if (is_of_link(setting.key) || !covers(scope.rank, rank) || !covers(scope.chunk, chunk) ||
@@ -232,7 +247,7 @@ TaskCosts Costs::of_layer(std::int32_t rank, std::int32_t chunk, std::int32_t la
       costs.more_of_whole = costs.autograd;
     }
   }
-  if (!used.empty()) shorten(costs, used[as_index(rank)]);
+  adapt(costs, used.empty() ? 1 : used[as_index(rank)]);
   return costs;
 }
 
@@ -277,7 +292,7 @@ bool Costs::tell_quantization() const {
 }
 
 bool Costs::tell_rest() const {
-  if (ignore_rest) return false;
+  if (alike) return false;
   return std::ranges::any_of(modules.list,
                              [](const Module& one) { return one.cost.rest.value_or(0) > 0; }) ||
          std::ranges::any_of(settings,
@@ -287,7 +302,7 @@ bool Costs::tell_rest() const {
 bool Costs::uniform() const {
   const bool shared_alike =
       std::adjacent_find(shares.begin(), shares.end(), std::not_equal_to<>()) == shares.end();
-  return shared_alike && used.empty() && modules.layers.empty() &&
+  return shared_alike && used.empty() && paces.empty() && modules.layers.empty() &&
          std::all_of(settings.begin(), settings.end(),
                      [](const auto& s) { return s.scope.everything(); });
 }
@@ -307,7 +322,8 @@ Result<std::vector<CostSetting>, std::string> read_costs(std::string_view text) 
     if (found == kKeys.end() || !number.value) {
       return fmt::format(
           "`{}` is not a cost; write a list such as f=12,b=13,w=9,comm=1 of the keys f, "
-          "b, w, dispatch, combine, fuse, beside, rest, experts, unshard, reshard, reduce, comm, "
+          "b, w, dispatch, combine, fuse, beside, rest, pace, experts, unshard, reshard, reduce, "
+          "comm, "
           "bw, bytes, overlap, slowdown, crowded and ahead",
           number.item);
     }
@@ -326,6 +342,7 @@ Result<Costs, std::string> costs_of(const Model& model) {
   costs.crowded = model.transfer.crowded.value_or(1);
   costs.slowdown = model.transfer.slowdown.value_or(1);
   costs.ahead = static_cast<double>(model.transfer.ahead.value_or(0));
+  costs.paces = model.paces;
   costs.in_microseconds = model.transfer.latency || model.transfer.bandwidth;
   const auto& modules = model.modules.list;
   const bool stated = std::any_of(modules.begin(), modules.end(),

@@ -12,7 +12,7 @@
 // 1/v: ZB-V with f=12 has forwards of 6, and both cost what a forward of 1F1B costs. A setting that
 // names a chunk or a layer is about that alone and divided by nothing, and so are a model file's
 // times, all of links, `unshard`, `reshard` and `reduce`, which are of a chunk, and `experts`,
-// `fuse`, `beside` and `rest`, which are shares of these times and no times.
+// `fuse`, `beside`, `rest` and `pace`, which are shares of these times and no times.
 //
 // If a chunk is taken apart into n layers, each takes an nth of it, unless a setting is about that
 // layer or a model file states what its module takes. A whole backward takes b + w, unless a model
@@ -49,7 +49,8 @@ struct TaskCosts {
   double more_of_whole = 0;  ///< a whole backward takes more than its halves, or less if negative
   double fuse = 1;           ///< the share of w that each further weight gradient of one call takes
   double beside = 1;         ///< two tasks on one device take this share of one after the other
-  double rest = 0;           ///< computations take 1 - rest (1 - u) on a device in use for u
+  double rest = 0;           ///< on a device that idles, computations take so much less at most
+  double pace = 1;           ///< computations of the rank take so many times as long as stated
   double experts =
       0.5;  ///< the share of f, b and w that experts have in a layer that is taken apart
   double unshard = 0;
@@ -101,6 +102,7 @@ struct CostSetting {
     Fuse,
     Beside,
     Rest,
+    Pace,
     Experts,
     Unshard,
     Reshard,
@@ -137,12 +139,14 @@ struct Costs {
   /// So many bytes of a message move before its receive is there, if it waits for one.
   double ahead = 0;
   std::vector<std::int32_t> devices;  ///< by rank; empty: each rank has one of its own
+  std::vector<double> paces;          ///< of devices, by rank, as a model file states them
   CostPer per = CostPer::Chunk;
   /// The part of a rank's times that one of its chunks takes, by rank. A simulation fills it in
   /// under CostPer::Rank, since only an order says how many chunks there are; empty: all of it.
   std::vector<double> shares;
-  /// Times are as stated, however long devices rest: orders are searched for these.
-  bool ignore_rest = false;
+  /// All tasks of a kind and chunk take as long, however long devices rest and whichever is the
+  /// first: orders are searched for these.
+  bool alike = false;
   /// The part of the step in which the device of a rank computes, by rank. A simulation fills it
   /// in; empty: all of it.
   std::vector<double> used;

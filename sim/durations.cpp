@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
+#include <utility>
 
 namespace capo {
 
@@ -131,6 +133,23 @@ Durations::Durations(const Subject& subject, const Costs& costs)
     further_.resize(graph.tasks.size(), false);
     further_[task] = true;
   });
+  if (!costs.alike) find_first_backwards();
+}
+
+void Durations::find_first_backwards() {
+  const TaskGraph& graph = subject_.graph;
+  for (std::size_t rank = 0; rank < chunks_.size(); ++rank) {
+    const auto adds = [](const TaskCosts& costs) { return costs.autograd > 0; };
+    if (std::none_of(chunks_[rank].begin(), chunks_[rank].end(), adds)) continue;
+    first_.resize(graph.tasks.size(), false);
+    std::set<std::pair<ChunkId, std::int32_t>> met;  // chunks, and layers if they are taken apart
+    for (TaskId id = graph.first_of[rank]; id < graph.first_of[rank + 1]; ++id) {
+      if (!is_backward(graph.tasks[id].kind)) continue;
+      const Step step = step_of(subject_.lowered, graph.tasks[id]);
+      const bool apart = step.part != Part::Whole;
+      first_[id] = met.emplace(step.chunk, apart ? step.layer : 0).second;
+    }
+  }
 }
 
 double Durations::of(Vertex vertex) const {
@@ -158,8 +177,14 @@ double Durations::of_task(TaskId task) const {
   return is_compute(of.kind) ? computation(task) : communication(of);
 }
 
-double Durations::input_half(const TaskCosts& costs) const {
-  return costs.backward + (costs_.halves_hand_dummies ? costs.autograd : 0);
+double Durations::backward(TaskId id, const TaskCosts& costs, bool whole) const {
+  constexpr double kPass = 1.0 / 3;  // of those of an addition
+  const bool hands = whole || costs_.halves_hand_dummies;
+  const double time = whole   ? costs.backward + costs.weight + costs.more_of_whole
+                      : hands ? costs.backward + costs.autograd
+                              : costs.backward;
+  if (first_.empty() || !first_[id]) return time;
+  return time + kPass * (hands ? -costs.autograd : costs.autograd);
 }
 
 bool Durations::is_further(TaskId task) const {
@@ -200,13 +225,9 @@ double Durations::computation(TaskId id) const {
     case Kind::BackwardWeight:
       return costs.weight * part * (is_further(id) ? costs.fuse : 1);
     case Kind::BackwardInput:
-      return input_half(costs) * part + exchanged;
+      return backward(id, costs, false) * part + exchanged;
     default:
-      return (halves_[rank][index(step.chunk) - 1]
-                  ? input_half(costs)
-                  : costs.backward + costs.weight + costs.more_of_whole) *
-                 part +
-             exchanged;
+      return backward(id, costs, !halves_[rank][index(step.chunk) - 1]) * part + exchanged;
   }
 }
 

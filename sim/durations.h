@@ -8,6 +8,12 @@
 //   Rendezvous  both ends are occupied for that long, from when both are there
 //   Buffered    the sender is occupied for bytes/bandwidth; the message arrives the latency later
 //
+// The first backward of a chunk or layer in its rank's order finds no .grad. Adding a dummy
+// gradient
+// (`autograd`) is three passes over memory: it reads two and writes one. If there is nothing to add
+// to, a copy takes its place, which is a pass less, or where dummies are handed to nobody else,
+// zeros, which are one pass. Orders are searched without that (Costs::alike).
+//
 // Tested by simulate_test.cpp.
 
 #pragma once
@@ -76,7 +82,8 @@ class Durations {
   [[nodiscard]] const TaskCosts& costs_of(RankId rank, const Step& computation) const;
   [[nodiscard]] LinkCosts link_of(const Task& transfer) const;
   [[nodiscard]] double lag_between(Vertex from, Vertex to) const;
-  [[nodiscard]] double input_half(const TaskCosts& costs) const;
+  [[nodiscard]] double backward(TaskId id, const TaskCosts& costs, bool whole) const;
+  void find_first_backwards();
   [[nodiscard]] bool is_further(TaskId task) const;
   [[nodiscard]] double computation(TaskId id) const;
   [[nodiscard]] double communication(const Task& task) const;
@@ -93,6 +100,7 @@ class Durations {
   std::vector<bool> exchanges_;            // by rank: its exchanges are tasks of their own
   std::vector<bool> apart_;                // by rank: its layers are taken apart
   std::vector<bool> further_;              // by task: not the first of its call; empty: no such
+  std::vector<bool> first_;                // by task: it finds no .grad; empty: it does not matter
 };
 
 }  // namespace capo

@@ -226,12 +226,14 @@ class SharedRun {
     for (const std::size_t at : meeting.devices) std::erase(devices_[at].meetings, number);
   }
 
+  // A message is moved by the device that sends it, and in a collective all send.
   [[nodiscard]] double speed_of_message(Vertex vertex) const {
-    const bool here = crowds(notes_[vertex].rank);
-    const bool there = is_collective(vertex)
-                           ? meetings_[meeting_of_[vertex]].crowding > (here ? 1 : 0)
-                           : crowds(durations_.peer(task_of(vertex)));
-    return 1 / ((here ? crowded_ : 1) * (there ? crowded_ : 1));
+    if (is_collective(vertex)) {
+      return meetings_[meeting_of_[vertex]].crowding > 0 ? 1 / crowded_ : 1;
+    }
+    const Note& note = notes_[vertex];
+    const RankId sender = is_send(note.kind) ? note.rank : durations_.peer(task_of(vertex));
+    return crowds(sender) ? 1 / crowded_ : 1;
   }
   [[nodiscard]] bool crowds(RankId rank) const { return devices_[device_number(rank)].crowds; }
 
@@ -337,7 +339,7 @@ class SharedRun {
   bool transfers_occupy_;
   bool shares_;      // ranks may have a device together
   double slow_;      // the speed beside communication
-  double crowded_;   // by which a message takes longer for each end that computes
+  double crowded_;   // by which a message takes longer while its sender computes
   bool goes_ahead_;  // the first bytes of a message do not wait for its receive
   double now_ = 0;
   std::size_t ran_ = 0;

@@ -11,6 +11,7 @@
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"
 #include "cli/options/launched.h"
+#include "cli/options/numbers.h"
 #include "core/model/derive.h"
 #include "core/text/model_printer.h"
 #include "run/modules/layer.h"
@@ -21,6 +22,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -35,6 +37,8 @@ namespace capo::cli {
 namespace {
 
 constexpr int kRounds = 3;  // of all modules, of which medians are taken
+// A device gets hotter for seconds, and slower. Steps run on hot ones.
+constexpr double kHeating = 5;
 
 struct MeasureRequest {
   std::string model;
@@ -90,7 +94,7 @@ std::string table_of(const MeasuredCosts& costs, const run::Engine& engine) {
       out += fmt::format(", {:.0f} bytes a microsecond", *costs.transfer->bandwidth);
     }
     if (costs.transfer->crowded) {
-      out += fmt::format(", {:.2f} times as long for each end that computes",
+      out += fmt::format(", {:.2f} times as long while its sender computes",
                          *costs.transfer->crowded);
     }
     if (costs.transfer->slowdown) {
@@ -101,6 +105,10 @@ std::string table_of(const MeasuredCosts& costs, const run::Engine& engine) {
       out += fmt::format(", {} bytes ahead of its receive", *costs.transfer->ahead);
     }
     out += '\n';
+  }
+  for (std::size_t rank = 1; rank < costs.paces.size(); ++rank) {
+    out += fmt::format("the device of rank {} takes {:.3f} times as long to compute\n", rank,
+                       costs.paces[rank]);
   }
   return out;
 }
@@ -144,12 +152,16 @@ std::int32_t reducing_members(const Model& model) {
 struct MeasuredBetween {
   TransferCost transfer;
   std::map<std::string, ModuleCost> modules;  ///< dispatch, combine and reduce, where they are
+  std::vector<double> paces;                  ///< of both devices; empty: they were not compared
 };
+
+using ModuleCosts = std::map<std::string, ModuleCost>;
 
 // The medians over some rounds of all modules. Each time has an engine of its own, which gives its
 // memory back at its end.
-std::variant<std::map<std::string, ModuleCost>, Error, run::RunFailure> costs_of_modules(
-    const MeasureRequest& request, const Model& model, int ordinal, bool exchanges) {
+std::variant<ModuleCosts, Error, run::RunFailure> costs_of_modules(const MeasureRequest& request,
+                                                                   const Model& model, int ordinal,
+                                                                   bool exchanges) {
   std::map<std::string, std::vector<ModuleCost>> measured;
   for (int round = 0; round < kRounds; ++round) {
     for (const Module& module : model.modules.list) {
@@ -159,6 +171,8 @@ std::variant<std::map<std::string, ModuleCost>, Error, run::RunFailure> costs_of
       if (request.transport.kind == TransportKind::Nccl) (*engine)->leave_room_for_exchanges();
       run::MeasureOptions options = options_for(request, **engine);
       if (exchanges) options.exchanges = run::Exchanges::Measured;
+      const bool first = round == 0 && &module == &model.modules.list.front();
+      if (first && options.warm_up > 0) options.heating = kHeating;
       const auto cost = run::measure_module(**engine, module, options);
       if (!cost) return cost.error();
       measured[module.name].push_back(*cost);
@@ -171,24 +185,18 @@ std::variant<std::map<std::string, ModuleCost>, Error, run::RunFailure> costs_of
       if (!beside && round == 0) note_unmeasured(module, "beside", beside.error());
     }
   }
-  std::map<std::string, ModuleCost> costs;
+  ModuleCosts costs;
   for (const auto& [name, of_rounds] : measured) costs[name] = run::median_of(of_rounds);
   return costs;
 }
 
-// Without `between` messages are copies, and exchanges stay on their rank.
-int measure_model(const MeasureRequest& request, const ModelFile& file, int ordinal,
-                  const std::optional<MeasuredBetween>& between) {
-  // Exchanges that nobody declares are not run.
-  const bool exchanges =
-      declares_exchanges(file.model) && !(between && exchanging_members(file.model) > 1);
-  auto modules = costs_of_modules(request, file.model, ordinal, exchanges);
-  if (const auto* error = std::get_if<Error>(&modules)) return fail(*error);
-  if (const auto* failure = std::get_if<run::RunFailure>(&modules)) return refuse_failure(*failure);
-  MeasuredCosts costs;
-  costs.modules = std::get<0>(std::move(modules));
+// Writes what was measured. Without `between` messages are copies, and are measured here.
+int write_measured(const MeasureRequest& request, const ModelFile& file, int ordinal,
+                   ModuleCosts modules, const std::optional<MeasuredBetween>& between) {
+  MeasuredCosts costs{.modules = std::move(modules), .transfer = {}, .paces = {}};
   if (between) {
     costs.transfer = between->transfer;
+    costs.paces = between->paces;
     for (const auto& [name, cost] : between->modules) {
       ModuleCost& of = costs.modules[name];
       if (cost.dispatch) of.dispatch = cost.dispatch;
@@ -212,6 +220,14 @@ int measure_model(const MeasureRequest& request, const ModelFile& file, int ordi
   if (const auto failed = write_output(request.output, text)) return fail(*failed);
   if (request.output == "-") return kAccepted;
   return exit_code_after(write_stdout(table_of(costs, **engine)));
+}
+
+int measure_alone(const MeasureRequest& request, const ModelFile& file) {
+  // Exchanges that nobody declares are not run.
+  auto modules = costs_of_modules(request, file.model, 0, declares_exchanges(file.model));
+  if (const auto* error = std::get_if<Error>(&modules)) return fail(*error);
+  if (const auto* failure = std::get_if<run::RunFailure>(&modules)) return refuse_failure(*failure);
+  return write_measured(request, file, 0, std::get<0>(std::move(modules)), {});
 }
 
 // Ends the command in both processes alike, or all of them if this one alone knows of the failure.
@@ -255,7 +271,38 @@ Result<ModuleCost, run::RunFailure> cost_between(Launched& launched, const Measu
   return cost;
 }
 
-// Both processes measure messages between them; the modules are the first one's to measure.
+// Measures the modules in one process, or in each on a device of its own at the same time, as a
+// step uses them: then `between` gets how much longer the second device takes.
+std::variant<ModuleCosts, int> computed_between(Launched& launched, const MeasureRequest& request,
+                                                const ModelFile& file, int ordinal,
+                                                MeasuredBetween& between) {
+  const bool both = request.transport.kind == TransportKind::Nccl;
+  if (!both && !launched.reports()) return ModuleCosts();
+  const bool exchanges = declares_exchanges(file.model) && exchanging_members(file.model) == 1;
+  auto modules = costs_of_modules(request, file.model, ordinal, exchanges);
+  if (const auto* error = std::get_if<Error>(&modules)) launched.end_all_for(*error);
+  if (const auto* why = std::get_if<run::RunFailure>(&modules)) return end_for(launched, *why);
+  auto costs = std::get<ModuleCosts>(std::move(modules));
+  if (!both) return costs;
+  constexpr auto kApart = std::chrono::minutes(2);  // by which one may be done before the other
+  const double first = run::computed_in(costs);
+  const auto all = launched.processes().gather(fmt::format("{}", first), kApart);
+  if (!launched.reports()) return costs;
+  between.paces = {1};
+  for (std::size_t process = 1; process < all.size(); ++process) {
+    const auto other = all[process] ? finite_number(*all[process]) : std::nullopt;
+    if (!other) {
+      launched.end_all_for(
+          {.kind = ErrorKind::Environment,
+           .message = fmt::format("process {} does not say what its device takes", process)});
+    }
+    between.paces.push_back(first > 0 ? *other / first : 1);
+  }
+  return costs;
+}
+
+// Both processes measure messages between them; of processors, which are alike, the first measures
+// the modules.
 int measure_in(Launched& launched, MeasureRequest& request, const ModelFile& file,
                const run::BetweenFactory& messages, std::int64_t bytes) {
   const std::int32_t processes = launched.processes().size();
@@ -290,7 +337,10 @@ int measure_in(Launched& launched, MeasureRequest& request, const ModelFile& fil
     if (!of) return end_for(launched, of.error());
     between.modules[module.name] = *of;
   }
-  return launched.reports() ? measure_model(request, file, ordinal, between) : kAccepted;
+  auto modules = computed_between(launched, request, file, ordinal, between);
+  if (const int* code = std::get_if<int>(&modules)) return *code;
+  if (!launched.reports()) return kAccepted;
+  return write_measured(request, file, ordinal, std::get<ModuleCosts>(std::move(modules)), between);
 }
 
 int measure_apart(MeasureRequest& request, const ModelFile& file) {
@@ -339,7 +389,7 @@ int measure(MeasureRequest& request) {
       return kFindings;
     }
   }
-  return apart ? measure_apart(request, *file) : measure_model(request, *file, 0, std::nullopt);
+  return apart ? measure_apart(request, *file) : measure_alone(request, *file);
 }
 
 }  // namespace

@@ -157,7 +157,7 @@ Result<SimulationOptions, CommandError> options_of(const OptimiseRequest& reques
   }
   for (const CostSetting& setting : cost_settings(request.costs)) options.costs.set(setting);
   options.costs.per = request.cost_per;
-  options.costs.ignore_rest = true;  // of the model file, and as what is found is simulated
+  options.costs.alike = true;  // as what is found is simulated
   return options;
 }
 

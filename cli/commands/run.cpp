@@ -12,6 +12,7 @@
 #include "cli/options/launched.h"
 #include "cli/options/progress.h"
 #include "core/base/assert.h"
+#include "core/base/index.h"
 #include "core/base/plural.h"
 #include "core/report/report.h"
 #include "core/rules/check.h"
@@ -156,9 +157,14 @@ Result<double, std::string> predicted_makespan(const Input& input, const Model& 
   }
   SimulationOptions options{.check = check_options_of(model), .costs = *std::move(costs)};
   options.check.plan = {};  // what a plan adds to times is in the costs
-  // The ranks of one process share its device.
+  // The ranks of one process share its device, and have its pace.
+  const std::vector<double> paces = std::exchange(options.costs.paces, {});
   for (std::int32_t rank = 0; rank < division.ranks; ++rank) {
-    options.costs.devices.push_back(division.home(rank));
+    const std::int32_t device = division.home(rank);
+    options.costs.devices.push_back(device);
+    if (paces.empty()) continue;
+    const bool stated = as_index(device) < paces.size();
+    options.costs.paces.push_back(stated ? paces[as_index(device)] : 1);
   }
   options.ideal_links = false;
   auto simulation = simulation_of(input, options);

@@ -25,7 +25,7 @@ void CostOptions::add_to(CLI::App& app) {
          "Times of one microbatch on one rank, whose chunks share them: "
          "f=12,b=13,w=9,comm=1; with a scope r0.c2.l1:f=3 of a rank, chunk or layer, "
          "r0-r1:comm=2,bw=100 of a link in both directions, \"r0>r1:comm=2\" in one. Keys: "
-         "f b w dispatch combine fuse beside rest experts unshard reshard reduce comm "
+         "f b w dispatch combine fuse beside rest pace experts unshard reshard reduce comm "
          "bw bytes overlap slowdown crowded ahead. Repeatable, the last one wins; default: the "
          "model file's, else f=1,b=1,w=1,comm=0")
       ->group(group)

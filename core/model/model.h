@@ -123,8 +123,9 @@ struct ModuleCost {
   std::optional<double> fuse;
   /// Two tasks side by side on one device take this share of one after the other; nullopt: all.
   std::optional<double> beside;
-  /// Its computations take 1 - rest (1 - u) of their times on a device that computes for the share
-  /// u of a step, and times are those at u = 1; below 1; nullopt: nothing is known of it.
+  /// Its computations take so much less at most, on a device that idles most of a step. On one that
+  /// computes for the share u of it they take cbrt(u) of their times, or what is left at least;
+  /// times are those at u = 1; below 1; nullopt: nothing is known of it.
   std::optional<double> rest;
   // Quantization is a part of other times, and adds nothing to them.
   std::optional<double> quantize_forward;   ///< it takes so much of `forward`
@@ -235,6 +236,8 @@ struct Model {
   /// No rank performs an action in two groups.
   std::vector<CollectiveGroup> groups;
   TransferCost transfer;
+  /// By rank: its device takes so many times as long to compute as modules state; 1 of others.
+  std::vector<double> paces;
   PlanOptions plan;
   std::optional<ModelConfiguration> configuration;  ///< derive() gives modules what follows from it
   std::vector<std::string> notes;  ///< how its reader took members that are written in an old way

@@ -166,6 +166,8 @@ std::string with_costs(std::string_view model, const MeasuredCosts& costs) {
     stated.erase("ahead");
     if (costs.transfer->ahead) stated["ahead"] = *costs.transfer->ahead;
   }
+  json.erase("paces");
+  for (const double pace : costs.paces) json["paces"].push_back(rounded(pace));
   return json.dump(2) + "\n";
 }
 

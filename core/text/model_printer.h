@@ -44,6 +44,7 @@ struct ConfigurationMember {
 struct MeasuredCosts {
   std::map<std::string, ModuleCost> modules;  ///< by name; others keep what they have
   std::optional<TransferCost> transfer;       ///< nullopt: the file keeps its own
+  std::vector<double> paces;                  ///< as the model has them; empty: the file has none
 };
 
 /// Numbers get six digits, as many as a measurement has.

@@ -148,6 +148,24 @@ Read<std::vector<std::int32_t>> read_amax_group(const JsonValue& value, const Li
   return ranks;
 }
 
+// A device is not ten times as fast as another that it shares a step with; that is a mistake.
+Read<std::vector<double>> read_paces(const JsonValue& value, const Limits& limits) {
+  if (value.type() != Type::Array) {
+    return wrong_type(value, "`paces`", "an array with a number for each rank");
+  }
+  std::vector<double> paces;
+  for (auto item = value.first(); item; item = item->next()) {
+    if (paces.size() >= limits.ranks) {
+      return over_limit(item->span(), fmt::format("more than {} ranks", limits.ranks),
+                        "--max-ranks");
+    }
+    const auto pace = read_real(*item, "a pace", 0.1, 10);
+    if (!pace) return pace.error();
+    paces.push_back(*pace);
+  }
+  return paces;
+}
+
 // A number of bytes, or a size with its unit as --budget takes it: "80GiB".
 Read<std::int64_t> read_budget(const JsonValue& value, std::string_view what) {
   if (value.type() != Type::String) return read_whole(value, what, 1, (std::int64_t{1} << 53) - 1);
@@ -251,7 +269,7 @@ Maybe keep(Slot& slot, Made made) {
 constexpr auto kEnvironment = &Model::environment;
 constexpr auto kPlan = &Model::plan;
 
-constexpr std::array<JsonMember<Reading>, 24> kModelMembers{{
+constexpr std::array<JsonMember<Reading>, 25> kModelMembers{{
     {"schema", skip},
     {"comment", skip},
     {"topology", read_topology_member},
@@ -286,6 +304,8 @@ constexpr std::array<JsonMember<Reading>, 24> kModelMembers{{
        return keep(into.model.groups, read_groups(value, into.limits));
      }},
     {"transfer", read_transfer},
+    {"paces", [](const JsonValue& value, std::string_view,
+                 Reading& into) { return keep(into.model.paces, read_paces(value, into.limits)); }},
     {"plan", in<kPlan, &PlanOptions::kind, read_choice<kPlans>>},
     {"alias", [](const JsonValue& value, std::string_view,
                  Reading& into) { return keep(into.model.plan.aliases, read_aliases(value)); }},

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace capo {
 namespace {
 
@@ -124,11 +126,32 @@ TEST(Costs, RestIsAShareThatLayersHaveOfTheirOwn) {
   EXPECT_TRUE(all.tell_rest());
   EXPECT_EQ(all.of_chunk(0, 1, 2).forward, 12) << "nobody has said how much devices are in use";
   all.used = {0.5, 1};
-  EXPECT_EQ(all.of_chunk(0, 1, 2).forward, 6 + 6 * 0.75);
+  EXPECT_EQ(all.of_chunk(0, 1, 2).forward, 6 + 6 * std::cbrt(0.5));
   EXPECT_EQ(all.of_chunk(1, 1, 2).forward, 12);
   EXPECT_FALSE(costs("f=12,rest=0").tell_rest());
-  all.ignore_rest = true;
+  all.alike = true;
   EXPECT_FALSE(all.tell_rest());
+}
+
+TEST(Costs, PacesAreOfRanks) {
+  EXPECT_EQ(refusal("r1:pace=0.05"), "pace is from 0.1 to 10");
+  EXPECT_EQ(refusal("pace=11"), "pace is from 0.1 to 10");
+  EXPECT_EQ(refusal("r0:pace=0.1,pace=10"), "");
+  EXPECT_EQ(refusal("r0-r1:pace=2"), "pace is said of tasks, not of a link");
+  Model model;
+  model.modules.list = {
+      {.name = "mlp", .cost = {.forward = 3, .backward = 4, .weight = 5, .dispatch = 7}}};
+  model.modules.layers = {{{0}}};
+  model.paces = {1, 2};
+  auto stated = costs_of(model);
+  ASSERT_TRUE(stated.has_value());
+  EXPECT_FALSE(stated->uniform());
+  EXPECT_EQ(stated->of_chunk(0, 1, 2).forward, 6);
+  EXPECT_EQ(stated->of_chunk(1, 1, 2).forward, 12);
+  EXPECT_EQ(stated->of_chunk(1, 1, 2).dispatch, 14) << "an exchange moves bytes";
+  EXPECT_EQ(stated->of_chunk(2, 1, 2).forward, 6) << "nothing is said of it";
+  stated->set({.scope = {.rank = 1}, .key = CostSetting::Key::Pace, .value = 1.5});
+  EXPECT_EQ(stated->of_chunk(1, 1, 1).weight, 7.5);
 }
 
 TEST(Costs, OfAutogradAddUpAndEndWhereABackwardIsStated) {

@@ -29,7 +29,7 @@ double makespan(const Costs& of, Links links = Links::Ideal) {
 }
 
 TEST(Rest, ComputationsTakeLessByTheShareInWhichTheirDeviceRests) {
-  const double takes = 1 - 0.5 * (1 - 6.0 / 22);
+  const double takes = std::cbrt(6.0 / 22);
   for (const Links links : {Links::Ideal, Links::Rendezvous, Links::Buffered}) {
     const auto s = simulate_text(kThereAndBack, over(links, costs(kWithWay, "rest=0.5")));
     EXPECT_DOUBLE_EQ((*s)->makespan(), 10 + 12 * takes);
@@ -38,9 +38,24 @@ TEST(Rest, ComputationsTakeLessByTheShareInWhichTheirDeviceRests) {
   EXPECT_DOUBLE_EQ(makespan(costs(kWithWay, "r0:rest=0.5")), 10 + 6 + 6 * takes);
 }
 
+TEST(Rest, NoComputationTakesLessThanItLeaves) {
+  EXPECT_DOUBLE_EQ(makespan(costs(kWithWay, "rest=0.25")), 10 + 12 * 0.75);
+}
+
+// A device that is slower at its limit of power has the same clock where it rests.
+TEST(Rest, APaceIsAboutTheLimit) {
+  EXPECT_DOUBLE_EQ(makespan(costs(kWithWay, "r1:pace=1.5")), 10 + 6 + 6 * 1.5);
+  const Costs with_rest = costs(kWithWay, "rest=0.5", "r1:pace=1.25");
+  // The first simulation has it at its limit all of the time, for 7.5 of 23.5.
+  const double first = std::cbrt(6 / 23.5);
+  const double second = 1.25 * std::cbrt(7.5 / 23.5);
+  EXPECT_DOUBLE_EQ(makespan(with_rest), 10 + 6 * first + 6 * second);
+  EXPECT_DOUBLE_EQ(makespan(costs(kWithWay, "rest=0.1", "r1:pace=1.25")), 10 + 12 * 0.9);
+}
+
 TEST(Rest, ExchangesTakeAllOfTheirTime) {
   // F of 3 and a backward of 5, in each of which a dispatch takes 1: 8 of 26.
-  const double takes = 1 - 0.5 * (1 - 8.0 / 26);
+  const double takes = std::cbrt(8.0 / 26);
   EXPECT_DOUBLE_EQ(makespan(costs(kWithWay, "dispatch=1,rest=0.5")), 10 + 4 + 12 * takes);
 }
 
@@ -53,7 +68,7 @@ TEST(Rest, OfADeviceThatAlwaysComputesChangesNothing) {
 TEST(Rest, OfADeviceThatRanksShareIsWhereNoneOfThemComputes) {
   Costs shared = costs(kWithWay, "rest=0.5");
   shared.devices = {0, 0};
-  EXPECT_DOUBLE_EQ(makespan(shared), 10 + 12 * (1 - 0.5 * (1 - 12.0 / 22)));
+  EXPECT_DOUBLE_EQ(makespan(shared), 10 + 12 * (std::cbrt(12.0 / 22)));
   // Two that compute side by side use it once: all of the step.
   const char* apart = "capo 1\nranks 2\nrank 0: F1.0 B1.0\nrank 1: F1.0 B1.0\n";
   EXPECT_EQ((*simulate_text(apart, {.costs = shared}))->makespan(), 12);
@@ -72,7 +87,7 @@ Model two_layers(std::optional<double> rest) {
 TEST(Rest, IsAlsoThatOfAModelFile) {
   const auto with_rest = costs_of(two_layers(0.5));
   ASSERT_TRUE(with_rest.has_value());
-  const double takes = 1 - 0.5 * (1 - 6.0 / 22);
+  const double takes = std::cbrt(6.0 / 22);
   const auto s = simulate_text(kThereAndBack, over(Links::Ideal, *with_rest));
   EXPECT_DOUBLE_EQ((*s)->makespan(), 10 + 12 * takes);
   EXPECT_DOUBLE_EQ((*s)->quantizing_of(0), takes) << "it is a part of a forward";
@@ -115,14 +130,14 @@ TEST(Rest, AThirdSimulationWouldChangeLittle) {
       const double third = simulate((*twice)->subject(), again).makespan;
       const double second = (*twice)->makespan();
       EXPECT_LT(second, (*once)->makespan());
-      EXPECT_LT(std::abs(third - second), 0.03 * ((*once)->makespan() - second));
+      EXPECT_LT(std::abs(third - second), 0.05 * ((*once)->makespan() - second));
     }
   }
 }
 
 TEST(Rest, BoundsAreOfTheTimesThatTasksTake) {
   const auto s = simulate_text(kThereAndBack, over(Links::Ideal, costs(kWithWay, "rest=0.9")));
-  const double takes = 1 - 0.9 * (1 - 6.0 / 22);
+  const double takes = std::cbrt(6.0 / 22);
   // One microbatch goes there and back, and its weight gradients are not in its way.
   EXPECT_DOUBLE_EQ((*s)->bounds().makespan.value, 10 + 2 * (2 + 3) * takes);
   EXPECT_DOUBLE_EQ((*s)->makespan(), 10 + 2 * (2 + 4) * takes);

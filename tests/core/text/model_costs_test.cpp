@@ -59,10 +59,12 @@ TEST(ModelCosts, AreReadBackAsTheyWereGiven) {
                                                      .bytes = 4096,
                                                      .crowded = 1.25,
                                                      .slowdown = 1.125,
-                                                     .ahead = 1024}};
+                                                     .ahead = 1024},
+                            .paces = {1, 1.0625}};
   const auto model = read_model(with_costs(kModel, costs), {});
   ASSERT_TRUE(model.has_value());
   EXPECT_EQ(model->transfer, *costs.transfer);
+  EXPECT_EQ(model->paces, costs.paces);
   for (const Module& module : model->modules.list) {
     EXPECT_EQ(module.cost, costs.modules.at(module.name)) << module.name;
   }
@@ -107,12 +109,14 @@ TEST(ModelCosts, OfAnotherMeasurementGo) {
       .modules = {{"a",
                    {.forward = 3, .backward = 4, .weight = 5, .rest = 0.5, .quantize_forward = 2}}},
       .transfer =
-          TransferCost{.latency = 2, .bytes = 16, .crowded = 1.5, .slowdown = 1.1, .ahead = 8}};
+          TransferCost{.latency = 2, .bytes = 16, .crowded = 1.5, .slowdown = 1.1, .ahead = 8},
+      .paces = {1, 2}};
   const MeasuredCosts second{.modules = {{"a", {.forward = 1, .backward = 4, .weight = 5}}},
                              .transfer = TransferCost{.latency = 3, .bytes = 16}};
   const auto model = read_model(with_costs(with_costs(kModel, first), second), {});
   ASSERT_TRUE(model.has_value());
   EXPECT_EQ(model->transfer, *second.transfer);
+  EXPECT_TRUE(model->paces.empty());
   EXPECT_EQ(model->modules.list.front().cost.quantize_forward, std::nullopt);
   EXPECT_EQ(model->modules.list.front().cost.rest, std::nullopt);
 }

@@ -299,6 +299,11 @@ TEST(ModelReader, ReadsWhatATransferCosts) {
   EXPECT_EQ(read(R"({"transfer":{"crowded":1000000}})").transfer.crowded, 1e6);
 }
 
+TEST(ModelReader, ReadsThePaceOfEachDevice) {
+  EXPECT_EQ(read(R"({"paces":[1,0.1,10]})").paces, (std::vector<double>{1, 0.1, 10}));
+  EXPECT_TRUE(read(R"({"paces":[]})").paces.empty());
+}
+
 TEST(ModelReader, ReadsTheExample) {
   std::ifstream file(CAPO_SOURCE_DIR "/examples/model.json");
   std::ostringstream text;
@@ -465,6 +470,9 @@ TEST(ModelReader, HoldsItselfToTheLimitOfRanks) {
   const std::string stages = R"({"topology":{"stages":[[0],[1],[2]]}})";
   EXPECT_EQ(limit(stages, {.ranks = 3}), "");
   EXPECT_EQ(limit(stages, {.ranks = 2}), "more than 2 ranks @[2]" + flag);
+  const std::string paces = R"({"paces":[1,2,3]})";
+  EXPECT_EQ(limit(paces, {.ranks = 3}), "");
+  EXPECT_EQ(limit(paces, {.ranks = 2}), "more than 2 ranks @3" + flag);
   const std::string of_ranks = R"({"modules":{"a":{}},"layers":[[["a"]],[],[["a"]]]})";
   EXPECT_EQ(limit(of_ranks, {.ranks = 3}), "");
   EXPECT_EQ(limit(of_ranks, {.ranks = 2}), "more than 2 ranks @[[\"a\"]]" + flag);

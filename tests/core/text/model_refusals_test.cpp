@@ -319,6 +319,15 @@ TEST(ModelRefusals, OfGroups) {
   });
 }
 
+TEST(ModelRefusals, OfPaces) {
+  expect_refused({
+      {R"({"paces":<<1.5>>})", "`paces` is a float, not an array with a number for each rank", ""},
+      {R"({"paces":[1,<<0.05>>]})", "a pace must be at least 0.1", ""},
+      {R"({"paces":[<<10.5>>]})", "a pace must be at most 10", ""},
+      {R"({"paces":[<<"1">>]})", "a pace is a string, not a number", ""},
+  });
+}
+
 TEST(ModelRefusals, OfTransferCosts) {
   expect_refused({
       {R"({"transfer":<<4>>})", "`transfer` is a number, not an object", ""},
