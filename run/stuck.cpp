@@ -108,13 +108,7 @@ WalkedRanks walked_with(Processes& processes, const WalkMessages& messages, cons
 
 // Says what processes did that were to walk the step, beside what it should be.
 std::string walked_over(Processes& processes, const WalkMessages& messages, const Wiring& wiring) {
-  const Walkable of{.graph = wiring.transfers().graph,
-                    .lowered = wiring.lowered(),
-                    .map = wiring.map(),
-                    .execution = wiring.execution(),
-                    .environment = wiring.environment(),
-                    .faults = wiring.transfers().faults,
-                    .groups = wiring.groups()};
+  const Walkable of = walkable(wiring);
   // Collectives are told apart by their tags, and NCCL has none.
   if (!can_be_walked(of, messages.make ? Meetings::AreNot : Meetings::AreWalked)) {
     return fmt::format(

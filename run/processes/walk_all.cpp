@@ -100,6 +100,16 @@ WalkedRanks gathered(Walk& walk, Processes& processes) {
 
 }  // namespace
 
+Walkable walkable(const Wiring& wiring) {
+  return {.graph = wiring.transfers().graph,
+          .lowered = wiring.lowered(),
+          .map = wiring.map(),
+          .execution = wiring.execution(),
+          .environment = wiring.environment(),
+          .faults = wiring.transfers().faults,
+          .groups = wiring.groups()};
+}
+
 MessageLibrary::Mode mode_of(const Environment& environment) {
   return environment.buffered() ? MessageLibrary::Mode::Buffered : MessageLibrary::Mode::Rendezvous;
 }

@@ -35,6 +35,7 @@
 #include "core/graph/task_graph.h"
 #include "core/model/environment.h"
 #include "core/model/model.h"
+#include "core/rules/wiring.h"
 #include "run/execute/transport.h"
 #include "run/mpi/message_library.h"
 #include "run/processes/processes.h"
@@ -75,8 +76,11 @@ struct Walkable {
   const Execution& execution;
   const Environment& environment;
   const std::vector<TransferFault>& faults;  ///< that were found when the graph was made
-  std::span<const CollectiveGroup> groups = {};
+  std::span<const CollectiveGroup> groups;
 };
+
+/// The orders of a wiring that is executable, with their transfers.
+[[nodiscard]] Walkable walkable(const Wiring& wiring);
 
 class Walk {
  public:

@@ -85,16 +85,6 @@ Drawn draw_across(std::uint64_t seed, std::uint64_t number, std::int32_t process
   return drawn;
 }
 
-run::Walkable walkable(const Wiring& wiring) {
-  return {.graph = wiring.transfers().graph,
-          .lowered = wiring.lowered(),
-          .map = wiring.map(),
-          .execution = wiring.execution(),
-          .environment = wiring.environment(),
-          .faults = wiring.transfers().faults,
-          .groups = wiring.groups()};
-}
-
 // Runs an accepted order with tensors; says what was wrong, or nothing.
 std::string wrong_in_run(run::Processes& processes, const AcrossDevices* devices,
                          const Drawn& drawn, Dice dice) {
@@ -134,12 +124,12 @@ class Across {
     if (devices_ != nullptr) drawn.environment.transfers = TransferMode::Rendezvous;
     const Wiring wiring(drawn.schedule, drawn.environment, drawn.groups,
                         *drawn.schedule.microbatches, false);
-    if (!run::can_be_walked(walkable(wiring), meetings())) {
+    if (!run::can_be_walked(run::walkable(wiring), meetings())) {
       ++tally.left_out;
       return;
     }
     name_ = fmt::format("order {} ({})", number, name_of(drawn.environment.layout()));
-    const run::WalkedRanks walked = walk(walkable(wiring));
+    const run::WalkedRanks walked = walk(run::walkable(wiring));
     ++tally.orders;
     tally.disagreement = walked.silent;
     if (processes_.rank() == 0) count(wiring, walked);
@@ -202,7 +192,7 @@ class Across {
 
   void count(const Wiring& wiring, const run::WalkedRanks& walked) {
     const TaskGraph& graph = wiring.transfers().graph;
-    tally.disagreement = run::difference(walkable(wiring), walked);
+    tally.disagreement = run::difference(run::walkable(wiring), walked);
     const std::uint64_t pairs = run::mismatches(graph, walked);
     tally.pairs += pairs;
     tally.mismatched += pairs > 0 ? 1 : 0;

@@ -96,12 +96,7 @@ class Tables {
     const Context context(table.input, options);
     const Wiring& wiring = *context.wirings().front();
     if (!wiring.executable()) return unreadable(table.name + " cannot be executed");
-    const run::Walkable of{.graph = wiring.transfers().graph,
-                           .lowered = wiring.lowered(),
-                           .map = wiring.map(),
-                           .execution = wiring.execution(),
-                           .environment = wiring.environment(),
-                           .faults = wiring.transfers().faults};
+    const run::Walkable of = run::walkable(wiring);
     if (!run::can_be_walked(of, run::Meetings::AreNot))
       return unreadable(table.name + " cannot be walked");
     const run::WalkedRanks walked =

@@ -29,13 +29,7 @@ WalkedByTwo walked_by_two(const std::string& actions_of_0, const std::string& ac
   const std::vector<CollectiveGroup> groups{
       {.name = "dp", .members = {0, 1}, .actions = {Kind::ReduceGradient}}};
   const Wiring wiring(input.schedule, {}, groups, 1, false);
-  const Walkable of{.graph = wiring.transfers().graph,
-                    .lowered = wiring.lowered(),
-                    .map = wiring.map(),
-                    .execution = wiring.execution(),
-                    .environment = wiring.environment(),
-                    .faults = wiring.transfers().faults,
-                    .groups = wiring.groups()};
+  const Walkable of = walkable(wiring);
   WalkedByTwo walked;
   Post post(2);
   in_each(post, 60s, [&](Processes& processes) {
