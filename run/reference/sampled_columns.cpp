@@ -135,11 +135,19 @@ class ColumnsOfLayer {
                                   reference::Wanted::WeightGradients)
                   .grads;
     }
+    add_contributions(m, grads, [](Numbers& to, Role, const Numbers& gradient) {
+      to.insert(to.end(), gradient.begin(), gradient.end());
+    });
+  }
+
+  // Calls add(to, role, gradient) for what each weight of a product, and each bias, gets of a
+  // microbatch.
+  template <typename Add>
+  void add_contributions(std::int32_t m, const reference::LayerWeights& grads, Add add) {
     for (const Role role : {Role::First, Role::FirstBias, Role::Second, Role::SecondBias}) {
       const std::uint32_t parameter = of_.layer(number_).parameter[as_index(role)];
       if (parameter == kNoParameter) continue;
-      Numbers& to = of_.contributions[parameter][MicrobatchId(m).index()];
-      to.insert(to.end(), of_role(grads, role).begin(), of_role(grads, role).end());
+      add(of_.contributions[parameter][MicrobatchId(m).index()], role, of_role(grads, role));
     }
   }
 
@@ -189,13 +197,9 @@ class ColumnsOfLayer {
                                            reference::Rounding::AsStored, nullptr,
                                            reference::Wanted::WeightGradients)
                            .grads;
-    for (const Role role : {Role::First, Role::FirstBias, Role::Second, Role::SecondBias}) {
-      const std::uint32_t parameter = of_.layer(number_).parameter[as_index(role)];
-      if (parameter == kNoParameter) continue;
-      Numbers& to = of_.contributions[parameter][MicrobatchId(m).index()];
-      const Numbers& from = of_role(grads, role);
-      for (const std::int64_t at : heads.places(role, first)) to.push_back(from[as_index(at)]);
-    }
+    add_contributions(m, grads, [&](Numbers& to, Role role, const Numbers& gradient) {
+      for (const std::int64_t at : heads.places(role, first)) to.push_back(gradient[as_index(at)]);
+    });
   }
 
   // Some columns of a matrix.
