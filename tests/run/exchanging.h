@@ -8,7 +8,9 @@
 #include "tests/run/running.h"
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -82,6 +84,22 @@ inline TransportFactory losing(std::set<Message>& crossed,
                                std::optional<Message> lost = std::nullopt) {
   return
       [&crossed, lost](Engine& engine) { return std::make_unique<Losing>(engine, crossed, lost); };
+}
+
+/// How many blocks of rows travel in a replay; expects gradients to differ wherever one does not.
+inline std::size_t blocks_that_show(const Replicas& copies) {
+  const auto is_equal = [&](std::set<Message>& crossed, std::optional<Message> lost) {
+    return run_verified(copies.input, copies.options,
+                        {.replays = 1, .transport = losing(crossed, std::move(lost))})
+        .bit_equal;
+  };
+  std::set<Message> crossed;
+  EXPECT_TRUE(is_equal(crossed, std::nullopt));
+  for (const Message& lost : std::set<Message>(crossed)) {
+    EXPECT_FALSE(is_equal(crossed, lost))
+        << lost.number << " from rank " << lost.channel.sender << " to " << lost.channel.receiver;
+  }
+  return crossed.size();
 }
 
 /// The copies of an order, whose groups are those of one copy.
