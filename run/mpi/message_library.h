@@ -19,6 +19,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 namespace capo::run {
 
@@ -41,6 +42,8 @@ class MessageLibrary {
   virtual void start() = 0;
   [[nodiscard]] virtual int rank() const = 0;
   [[nodiscard]] virtual int size() const = 0;
+  /// Tags of messages go from 0 to this, which is known once start() is over.
+  [[nodiscard]] virtual int largest_tag() const { return std::numeric_limits<int>::max(); }
 
   /// Makes so many communicators more, numbered from 0 on; returns the number of the first. No
   /// message of one is matched with one of another.

@@ -28,9 +28,11 @@ class OpenMpi final : public MessageLibrary {
     check(MPI_Comm_rank(MPI_COMM_WORLD, &rank_));
     check(MPI_Comm_size(MPI_COMM_WORLD, &size_));
     check(MPI_Comm_dup(MPI_COMM_WORLD, &meeting_));
+    ask_for_largest_tag();
   }
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return size_; }
+  [[nodiscard]] int largest_tag() const override { return largest_tag_; }
 
   int add_communicators(int count) override {
     const std::size_t first = communicators_.size();
@@ -95,6 +97,14 @@ class OpenMpi final : public MessageLibrary {
     error_.assign(words, static_cast<std::size_t>(length));
   }
 
+  // The attribute is a pointer to the number.
+  void ask_for_largest_tag() {
+    void* number = nullptr;
+    int is_there = 0;
+    check(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, static_cast<void*>(&number), &is_there));
+    if (is_there != 0) largest_tag_ = *static_cast<const int*>(number);
+  }
+
   [[nodiscard]] int vacant() {
     if (vacant_.empty()) {
       vacant_.push_back(static_cast<int>(requests_.size()));
@@ -154,6 +164,7 @@ class OpenMpi final : public MessageLibrary {
 
   int rank_ = 0;
   int size_ = 1;
+  int largest_tag_ = 32'767;  // every MPI has as many
   MPI_Comm meeting_ = MPI_COMM_NULL;
   std::vector<MPI_Comm> communicators_;
   std::vector<MPI_Request> requests_;

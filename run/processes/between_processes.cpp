@@ -7,18 +7,11 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace capo::run {
-
-namespace {
-
-constexpr std::int64_t kLargestTag = std::numeric_limits<int>::max();
-
-}  // namespace
 
 BetweenProcesses::Head BetweenProcesses::head_of(const Message& message) {
   return {.sender = message.channel.sender,
@@ -43,7 +36,7 @@ void BetweenProcesses::expect(const Message& message, std::byte* place) {
 void BetweenProcesses::prepare() {
   int communicators = 1;
   for (const auto& [message, place] : places_) {
-    if (!error_ && tag_of(message) > kLargestTag) refuse(message);
+    if (!error_ && tag_of(message) > processes_.library().largest_tag()) refuse(message);
     communicators = std::max(communicators, message.channel.communicator + 1);
   }
   first_ = processes_.library().add_communicators(communicators);
@@ -53,8 +46,12 @@ void BetweenProcesses::refuse(const Message& message) {
   error_ =
       Error{.kind = ErrorKind::Environment,
             .message = fmt::format("{}, would have the tag {}, and MPI has none above {}",
-                                   name_of(message, apart_.words), tag_of(message), kLargestTag),
-            .help = "tags number the ranks of a process: give a smaller --ranks-per-device"};
+                                   name_of(message, apart_.words), tag_of(message),
+                                   processes_.library().largest_tag()),
+            .help = apart_.division.per_process > 1
+                        ? "tags number the ranks of a process: give a smaller --ranks-per-device"
+                        : "tags number the messages of two ranks: give an order of fewer "
+                          "microbatches"};
 }
 
 void BetweenProcesses::begin_step() {

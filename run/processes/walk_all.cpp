@@ -139,6 +139,12 @@ WalkedRanks walk_all(Processes& processes, const Walkable& of) {
                       .first = processes.library().add_communicators(
                           kCommunicatorsBetween + static_cast<int>(of.groups.size()))};
   Walk walk(of, processes.rank(), processes.library(), issued);
+  if (const int largest = processes.library().largest_tag(); walk.tags() - 1 > largest) {
+    WalkedRanks none;
+    none.silent = fmt::format("{} collectives have a tag each, and MPI has none above {}",
+                              walk.tags(), largest);
+    return none;
+  }
   bool met =
       walk_until(walk, predicted(of, processes.rank()), processes.timeout()) && processes.meet();
   for (int meeting = 0; meeting < 2 && met; ++meeting) met = try_further(walk, processes);

@@ -96,6 +96,8 @@ class Walk {
 
   [[nodiscard]] const std::vector<Vertex>& ran() const { return ran_; }
   [[nodiscard]] const std::vector<Came>& came() const { return came_; }
+  /// Its collectives have the tags from 0 to before this.
+  [[nodiscard]] int tags() const { return static_cast<int>(tags_.size()); }
 
  private:
   struct Begun {
@@ -137,7 +139,8 @@ class Walk {
 struct WalkedRanks {
   std::set<Vertex> ran;
   std::map<TaskId, TaskId> came;  ///< by receive: the send whose message it got
-  std::string silent;             ///< tells of a process that did not answer; else empty
+  /// Tells of a process that did not answer, or why nothing was walked; else empty.
+  std::string silent;
 };
 
 /// How sends of the environment are made.

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -49,6 +50,7 @@ struct Post {
   std::map<Way, std::deque<std::shared_ptr<Letter>>> receives;
   std::vector<std::shared_ptr<Letter>> meeting;
   int sent = 0;
+  int largest_tag = std::numeric_limits<int>::max();
   std::function<Fate(const Sent&)> tamper;
 };
 
@@ -59,6 +61,7 @@ class ThreadLibrary final : public MessageLibrary {
   void start() override {}
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return post_.size; }
+  [[nodiscard]] int largest_tag() const override { return post_.largest_tag; }
   [[nodiscard]] int add_communicators(int count) override {
     return std::exchange(communicators_, communicators_ + count);
   }

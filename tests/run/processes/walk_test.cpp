@@ -23,7 +23,8 @@ struct WalkedByTwo {
   std::set<int> tags;  // of all messages of the collectives
 };
 
-WalkedByTwo walked_by_two(const std::string& actions_of_0, const std::string& actions_of_1) {
+WalkedByTwo walked_by_two(const std::string& actions_of_0, const std::string& actions_of_1,
+                          int largest_tag = 1000) {
   const Input input = typed("capo 1\nranks 2\nmicrobatches 1\nrank 0: " + actions_of_0 +
                             "\nrank 1: " + actions_of_1 + "\n");
   const std::vector<CollectiveGroup> groups{
@@ -32,10 +33,12 @@ WalkedByTwo walked_by_two(const std::string& actions_of_0, const std::string& ac
   const Walkable of = walkable(wiring);
   WalkedByTwo walked;
   Post post(2);
+  post.largest_tag = largest_tag;
   in_each(post, 60s, [&](Processes& processes) {
     const WalkedRanks ranks = walk_all(processes, of);
     if (processes.rank() == 0) walked.difference = difference(of, ranks);
   });
+  if (post.sends.empty()) return walked;
   const int of_group = std::get<0>(post.sends.rbegin()->first);  // communicators are made last
   for (const auto& [way, letters] : post.sends) {
     if (std::get<0>(way) == of_group) walked.tags.insert(std::get<3>(way));
@@ -48,6 +51,12 @@ TEST(WalkedCollectives, AreNumberedOnceForAllRanks) {
   const WalkedByTwo walked = walked_by_two(actions, actions);
   EXPECT_EQ(walked.difference, "");
   EXPECT_EQ(walked.tags, (std::set<int>{0, 1}));
+}
+
+TEST(WalkedCollectives, AreNotWalkedWithMoreTagsThanThereAre) {
+  const std::string actions = "F1.0 F2.0 B2.0 B1.0 reduce2 reduce1";
+  EXPECT_EQ(walked_by_two(actions, actions, 0).difference,
+            "2 collectives have a tag each, and MPI has none above 0");
 }
 
 TEST(WalkedCollectives, ThatDifferAtTheSamePointAreNeverOver) {
