@@ -37,6 +37,20 @@ TeSamples te_samples(const PlannedStep& step) {
   return samples;
 }
 
+LentPlaces places_lent(Engine& engine, const PlannedStep& step) {
+  LentPlaces lent;
+  const BufferTable& table = step.view().table();
+  for (const JudgedHazard& judged : step.view().hazards()) {
+    const Buffer& victim = judged.hazard.victim;
+    if (victim.kind != BufferKind::Activations || !is_backward(judged.hazard.reader.kind)) continue;
+    const BufferId kept =
+        table.id(victim.rank, victim.chunk, victim.layer, victim.microbatch, victim.kind);
+    std::byte*& place = lent[kept];
+    if (place == nullptr) place = engine.allocate(table.bytes(kept), "kept memory that is lent");
+  }
+  return lent;
+}
+
 std::vector<Message> messages_of(const Program& program, const BufferTable& table,
                                  const StepLayers& layers) {
   std::vector<Message> messages;

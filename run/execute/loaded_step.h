@@ -26,6 +26,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -50,6 +51,19 @@ struct TeSamples {
 /// Both sets are empty unless the plan is TransformerEngine's.
 [[nodiscard]] TeSamples te_samples(const PlannedStep& step);
 
+/// Places that replays lend to backwards, by the kept memory (BufferKind::Activations) that each
+/// stands for.
+using LentPlaces = std::map<BufferId, std::byte*>;
+
+/// A place for each backward that finds what its forward kept taken over.
+///
+/// Backwards of some modules write there, such as an MLP's gradient over what it is of. The plan
+/// counts that as a read, as nobody else reads the memory from then on. If it is another buffer's
+/// by then, such a write would hurt that one's readers, whom the plan does not make victims. So the
+/// backward gets a copy of what is there, as late as it would read it, and its weight gradient
+/// reads that.
+[[nodiscard]] LentPlaces places_lent(Engine& engine, const PlannedStep& step);
+
 struct LoadedStep {
   Engine& engine;
   const PlannedStep& step;
@@ -63,6 +77,7 @@ struct LoadedStep {
   ParameterRegistry registry;
   Hooks hooks;
   TeSamples samples;                       ///< of replays; eager execution has none
+  LentPlaces lent = {};                    ///< to replays of an unchecked plan
   std::vector<Reduction> reductions = {};  ///< that eager execution ends with
   SentGradients sent_gradients = {};       ///< of replays
   SentRows sent_rows = {};

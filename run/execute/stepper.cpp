@@ -404,10 +404,11 @@ void Stepper::run_work(const OpPart& part, Mode mode, StreamId stream) {
 void Stepper::launch_layer(const OpPart& part, std::int32_t at, bool first, Mode mode,
                            StreamId stream) {
   const Sink sink = [&](const Call& call) { launch(stream, call); };
-  if (is_weight(part.work)) return launch_weights(part, at, sink);
+  if (is_weight(part.work)) return launch_weights(part, at, mode, sink);
   const StepLayer& layer = loaded_.layers.at(part.rank, part.work.chunk, at);
   LayerPlaces places = view_.places(part.rank, part.work, at);
   copy_in(part, at, first, mode, places, stream);
+  if (is_backward(part.work.kind) && mode != Mode::Eager) take_lent_place(part, at, places, stream);
   if (mode == Mode::Eager) keep_expected(part, at, places, stream);
   const bool is_forward = part.work.kind == Kind::Forward;
   const BufferId makes =
@@ -436,12 +437,31 @@ void Stepper::launch_layer(const OpPart& part, std::int32_t at, bool first, Mode
     launch(stream, Copy{.bytes = loaded_.table().bytes(makes), .from = made, .to = to});
 }
 
+std::byte* Stepper::lent_place(std::int32_t rank, const Work& work, std::int32_t at) const {
+  const auto lent = loaded_.lent.find(
+      loaded_.table().id(rank, work.chunk, at, work.microbatch, BufferKind::Activations));
+  return lent == loaded_.lent.end() ? nullptr : lent->second;
+}
+
+void Stepper::take_lent_place(const OpPart& part, std::int32_t at, LayerPlaces& places,
+                              StreamId stream) {
+  std::byte* const lent = lent_place(part.rank, part.work, at);
+  if (lent == nullptr) return;
+  const BufferId kept = loaded_.table().id(part.rank, part.work.chunk, at, part.work.microbatch,
+                                           BufferKind::Activations);
+  launch(stream,
+         Copy{.bytes = loaded_.table().bytes(kept), .from = places.activations, .to = lent});
+  places.activations = lent;
+}
+
 // Weight gradients copy nothing in.
-void Stepper::launch_weights(const OpPart& part, std::int32_t at, const Sink& sink) {
+void Stepper::launch_weights(const OpPart& part, std::int32_t at, Mode mode, const Sink& sink) {
   const StepLayer& layer = loaded_.layers.at(part.rank, part.work.chunk, at);
   std::vector<WeightPass> passes;
   for_each_work(part, [&](const Work& work) {
     LayerPlaces places = view_.places(part.rank, work, at);
+    std::byte* const lent = mode == Mode::Eager ? nullptr : lent_place(part.rank, work, at);
+    if (lent != nullptr) places.activations = lent;
     LayerParameters parameters = view_.parameters(layer);
     if (loaded_.hooks.substitute_saved) saved_.substitute(layer, work, places, parameters);
     passes.push_back({.places = places,

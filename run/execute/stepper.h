@@ -167,7 +167,11 @@ class Stepper {
   void end_op(StreamId stream);
   void land(std::uint32_t op);
   void capture_part(const OpPart& part);
-  void launch_weights(const OpPart& part, std::int32_t layer, const Sink& sink);
+  [[nodiscard]] std::byte* lent_place(std::int32_t rank, const Work& work,
+                                      std::int32_t layer) const;
+  void take_lent_place(const OpPart& part, std::int32_t layer, LayerPlaces& places,
+                       StreamId stream);
+  void launch_weights(const OpPart& part, std::int32_t layer, Mode mode, const Sink& sink);
   void count_reads();
 
   [[nodiscard]] const std::byte* origin_of(const OpPart& part, const Origin& origin);
