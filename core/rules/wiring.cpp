@@ -220,9 +220,8 @@ const WiredTransfers& Wiring::transfers() const {
 }
 
 bool Wiring::transfers_matter() const {
-  if (environment_.has_weight_stream() || !groups_.empty()) return true;
-  return map_.wired() &&
-         (schedule_.ranks.size() > 1 || writes_transfers_ || writes_exchanges_ || writes_waits_);
+  if (environment_.has_weight_stream() || !groups_.empty() || writes_exchanges_) return true;
+  return map_.wired() && (schedule_.ranks.size() > 1 || writes_transfers_ || writes_waits_);
 }
 
 bool Wiring::transfers_in_doubt() const {

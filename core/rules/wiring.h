@@ -86,7 +86,7 @@ class Wiring {
   [[nodiscard]] bool finishes() const { return making().finishes() && execution().finishes(); }
   /// Whether the orders write waits for sends.
   [[nodiscard]] bool waits_for_sends() const { return writes_waits_ && map_.wired(); }
-  /// Whether ranks communicate at all, or work runs beside work.
+  /// Whether ranks communicate at all, or exchanges or work run beside work.
   [[nodiscard]] bool transfers_matter() const;
   /// Whether transfers matter, and it takes their graph to know that they fit and finish.
   ///

@@ -127,11 +127,13 @@ TEST(Wiring, InMegatronsLoopEachTurnTakesAllLayersOfAChunkOfTheModel) {
       << "the second layer of rank 1 has no stage of its own";
 }
 
-TEST(Wiring, TransfersMatterWhereRanksAreWiredOrGroupsDeclared) {
+TEST(Wiring, TransfersMatterWhereRanksAreWiredOrExchange) {
   EXPECT_TRUE(subject_of(kPlain)->transfers_matter());
   const std::string apart = "ranks 2\nmicrobatches 1\nrank 0: F1 B1\nrank 1: F1 B1\n";
   EXPECT_FALSE(subject_of(apart)->transfers_matter());
   EXPECT_TRUE(subject_of(apart, {}, {experts({0, 1})})->transfers_matter());
+  EXPECT_TRUE(subject_of("ranks 1\nmicrobatches 1\nrank 0: F1 dispatch-F1 combine-F1 B1\n")
+                  ->transfers_matter());
   const std::string alone = "ranks 1\nmicrobatches 1\nchunks 2\nplacement chain\nrank 0: ";
   EXPECT_FALSE(subject_of(alone + "F1 F2 B2 B1\n")->transfers_matter());
   EXPECT_TRUE(subject_of(alone + "F1 send-F1 F2 B2 B1\n")->transfers_matter());

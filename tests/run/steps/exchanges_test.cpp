@@ -72,6 +72,24 @@ TEST(Exchanges, OfOneRankMoveWhatItsOwnChunksHandOn) {
   }
 }
 
+// Neither stages nor a group of ranks are declared.
+TEST(Exchanges, OfABareOrderRun) {
+  constexpr const char* kBare =
+      "capo 1\nmicrobatches 2\n"
+      "rank 0: F1.0 dispatch-F1.0 combine-F1.0 F1.1 dispatch-F1.1 combine-F1.1 "
+      "combine-B1.0 dispatch-B1.0 B1.0 combine-B1.1 dispatch-B1.1 B1.1\n";
+  for (const Granularity graphs : kGranularities) {
+    for (const Float64 float64 : {Float64::FirstReplay, Float64::Sampled}) {
+      const RunReport report =
+          run_verified(typed(kBare), every_layer(small(ModuleKind::GroupedMlp)),
+                       {.graphs = graphs, .float64 = float64});
+      EXPECT_TRUE(report.bit_equal);
+      EXPECT_TRUE(report.within_bounds) << report.worst_relative_error;
+      EXPECT_EQ(exchanges_in(report), 8u);
+    }
+  }
+}
+
 TEST(Exchanges, AreNoneWithoutAGroupThatPerformsThem) {
   const RunReport report =
       run_verified(typed(kSteps), overlapped(small(ModuleKind::Linear), false), {});
