@@ -1,6 +1,7 @@
 #include "run/refusal.h"
 
 #include "core/text/action_token.h"
+#include "run/execute/loaded_step.h"
 #include "run/execute/step_inputs.h"
 #include "run/reference/sampled_reference.h"
 #include "run/setup/reductions.h"
@@ -176,12 +177,30 @@ std::optional<std::string> refusal_of_rows_away(const Program& program, const Ce
   return std::nullopt;
 }
 
+// Rows that stay on their rank show no block that is missing, but float64 knows of no permutation
+// that is not undone.
+std::optional<std::string> refusal_of_permuted_rows(const Program& program, const Cells& cells) {
+  for (const OpPart& part : program.parts) {
+    if (part.kind != OpPart::Kind::Work || part.origin.kind != Origin::Kind::Permuted) continue;
+    const Exchange& exchange = program.exchanges[part.origin.id];
+    if (exchange.around_experts()) continue;
+    const Cells::Cell cell = cells.at(exchange.cell);
+    return fmt::format(
+        "rank {} permutes rows of the {} of chunk {}, microbatch {}, and never brings them back: "
+        "{} would read them as they are permuted",
+        cell.rank, word_of_way(exchange), cell.chunk, cell.microbatch,
+        name_of(part.rank, part.work));
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<std::string> refusal_of_crossings(const PlannedStep& step, const StepLayers& layers,
                                                 const Program& program) {
   const Cells cells(step.view().table());
   if (auto why = refusal_of_rows_away(program, cells)) return why;
+  if (auto why = refusal_of_permuted_rows(program, cells)) return why;
   for (const Exchange& exchange : program.exchanges) {
     const Cells::Cell own = cells.at(exchange.cell);
     for (const std::uint32_t at : exchange.among) {

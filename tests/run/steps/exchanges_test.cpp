@@ -90,6 +90,18 @@ TEST(Exchanges, OfABareOrderRun) {
   }
 }
 
+TEST(Exchanges, OfARankAloneThatLeaveRowsPermutedAreRefused) {
+  const auto why = [](const char* order) {
+    const auto report = attempt(verified(typed(order), every_layer(small(ModuleKind::Linear))), {});
+    return report ? std::string("it ran") : report.error().message;
+  };
+  EXPECT_EQ(why("capo 1\nmicrobatches 1\nrank 0: F1.0 combine-B1.0 B1.0\n"),
+            "rank 0 permutes rows of the backward of chunk 1, microbatch 0, and never brings them "
+            "back: B of chunk 1, microbatch 0 of rank 0 would read them as they are permuted");
+  EXPECT_EQ(why("capo 1\nmicrobatches 1\nrank 0: F1.0 combine-B1.0 dispatch-B1.0 B1.0\n"),
+            "it ran");
+}
+
 TEST(Exchanges, AreNoneWithoutAGroupThatPerformsThem) {
   const RunReport report =
       run_verified(typed(kSteps), overlapped(small(ModuleKind::Linear), false), {});
