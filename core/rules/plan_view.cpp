@@ -18,10 +18,16 @@ namespace {
 // Two orders have the same hazard if these are equal.
 using Signature = std::tuple<BufferId, std::int32_t, Kind, std::int32_t, std::int32_t>;
 
-Signature signature_of(const BufferTable& table, const Hazard& hazard, const Action& reader) {
+// A send that is over only by the end of some later work is the victim's own send in every order,
+// whichever work that is.
+Signature signature_of(const BufferTable& table, const Hazard& hazard, Action reader) {
   const Buffer& victim = hazard.victim;
+  if (hazard.window) {
+    reader = {.kind = Kind::SendBackward, .chunk = victim.chunk, .microbatch = victim.microbatch};
+  }
+  const Kind kind = hazard.window ? reader.kind : hazard.reader.kind;
   return {table.id(victim.rank, victim.chunk, victim.layer, victim.microbatch, victim.kind),
-          hazard.reader.rank, hazard.reader.kind, reader.chunk, reader.microbatch};
+          hazard.reader.rank, kind, reader.chunk, reader.microbatch};
 }
 
 }  // namespace

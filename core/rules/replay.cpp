@@ -95,6 +95,34 @@ std::optional<Stranger> first_stranger(const RankOrder& rank) {
   return std::nullopt;
 }
 
+// Says what happens to the victim of a hazard that only the replay has.
+std::string harm_words(const Context& context, const JudgedHazard& judged) {
+  const Hazard& hazard = judged.hazard;
+  const std::string reader = memory_user_name(context, *judged.wiring, hazard.reader);
+  const std::string writer = memory_user_name(context, *judged.wiring, hazard.writer);
+  const std::string victim = buffer_name(context, context.plan_view(), hazard.victim);
+  if (hazard.window) {
+    return fmt::format(
+        "then {} may overwrite {}, whose send is over for certain only at the end of {}", writer,
+        victim, hazard.reader == hazard.writer ? "that" : reader);
+  }
+  return fmt::format("then {} reads {}, which {} {} overwritten", reader, victim, writer,
+                     judged.possible ? "may have" : "has");
+}
+
+// Says why a replay order does no harm by itself.
+std::string no_harm_words(const PlanView& view, std::int32_t rank) {
+  const bool hurts =
+      std::any_of(view.hazards().begin(), view.hazards().end(),
+                  [&](const JudgedHazard& judged) { return judged.hazard.reader.rank == rank; });
+  if (hurts) {
+    return fmt::format("under plan {} what is overwritten too early is so as captured too",
+                       name_of(view.kind()));
+  }
+  return fmt::format("under plan {} every buffer is still read before its memory is taken over",
+                     name_of(view.kind()));
+}
+
 // A replay in another order than the capture's finds all memory as its readers expect it.
 //
 //   captured  1 -1 -1.5 1 -1 -1.5      the second forward was given the input that the first freed
@@ -125,11 +153,7 @@ void replay_order(const Context& context, Findings& out) {
     Diagnostic finding = divergence_finding(context, rank, *at, severity);
     if (caused.empty()) {
       finding.message += "; it does no harm";
-      finding.notes.push_back(
-          {.text = fmt::format("under plan {} every buffer is still read before its memory is "
-                               "taken over",
-                               name_of(view.kind())),
-           .span = std::nullopt});
+      finding.notes.push_back({.text = no_harm_words(view, rank), .span = std::nullopt});
     } else {
       // A read that is wrong for certain, if there is one.
       const auto certain = std::find_if(caused.begin(), caused.end(),
@@ -137,13 +161,8 @@ void replay_order(const Context& context, Findings& out) {
       const JudgedHazard& first = certain == caused.end() ? *caused.front() : **certain;
       const Wiring& wiring = *first.wiring;
       finding.notes.push_back(
-          {.text = fmt::format(
-               "then {} reads {}, which {} {} overwritten{}",
-               memory_user_name(context, wiring, first.hazard.reader),
-               buffer_name(context, view, first.hazard.victim),
-               memory_user_name(context, wiring, first.hazard.writer),
-               first.possible ? "may have" : "has",
-               caused.size() == 1 ? "" : fmt::format("; {} such reads in all", caused.size())),
+          {.text = harm_words(context, first) +
+                   (caused.size() == 1 ? "" : fmt::format("; {} such reads in all", caused.size())),
            .span = memory_user_span(context, wiring, first.hazard.reader)});
       finding.witness.kind = WitnessKind::Replay;
       finding.witness.tasks.push_back(memory_user_reference(context, wiring, first.hazard.writer));
