@@ -17,14 +17,17 @@ namespace {
 void count(OrderView& view, Naming naming) {
   view.tally.assign(as_index(std::max(view.holder->chunks, 0)), {});
   view.ahead.clear();
-  view.continuing.clear();
+  view.uncounted.clear();
   const auto tally_of = [&view](const Entry& entry) {
     return view.knows(entry.chunk) ? &view.tally[entry.chunk.index()] : nullptr;
   };
   for (std::size_t begin = 0, end = 0; begin < view.entries.size(); begin = end) {
     end = begin + 1;
+    if (OrderView::is_added(view.entries[begin])) {
+      view.uncounted.push_back(static_cast<std::uint32_t>(begin));
+    }
     for (; end < view.entries.size() && view.entries[end].group == Group::Continues; ++end)
-      view.continuing.push_back(static_cast<std::uint32_t>(end));
+      view.uncounted.push_back(static_cast<std::uint32_t>(end));
     for (std::size_t at = begin; at < end && naming == Naming::Counted; ++at) {
       const Entry& entry = view.entries[at];
       const ChunkTally* tally = tally_of(entry);

@@ -64,14 +64,20 @@ struct OrderView {
   /// Positions of the entries that run ahead of what they need, or beside it in one composite;
   /// empty if microbatches are named.
   std::vector<std::uint32_t> ahead;
-  /// Positions of the entries that run together with the one before them, ascending.
-  std::vector<std::uint32_t> continuing;
+  /// Positions of the entries that no user counts, ascending: those that run together with the one
+  /// before them, and those that the text does not have.
+  std::vector<std::uint32_t> uncounted;
   /// Positions of compute entries by chunk, microbatch and position: made by the first
   /// for_each_microbatch() of this order, since several rules ask.
   mutable std::shared_ptr<const std::vector<std::uint32_t>> by_microbatch;
 
   /// Whether a step replays this order: that of capture, unless another one is given.
   [[nodiscard]] bool is_replayed() const { return replay == holder->replay.has_value(); }
+  /// Whether the text does not have an entry: then it was put behind one that ends where it stands.
+  /// A cell that is idle may be empty.
+  [[nodiscard]] static bool is_added(const Entry& entry) {
+    return entry.length == 0 && entry.offset > 0 && entry.kind != Kind::Idle;
+  }
   [[nodiscard]] bool knows(std::int32_t chunk) const {
     return chunk >= 1 && chunk <= holder->chunks;
   }

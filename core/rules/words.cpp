@@ -21,6 +21,7 @@ bool is_table(const Context& context) {
 }  // namespace
 
 std::string quoted(const Context& context, const Entry& entry) {
+  if (OrderView::is_added(entry)) return shown(to_token(entry.action(), Naming::Named));
   std::string_view text = context.input().source.slice(entry.span());
   if (text.size() >= 2 && text.front() == '"' && text.back() == '"') {
     text = text.substr(1, text.size() - 2);
@@ -46,9 +47,9 @@ std::string on_order(const Context& context, const OrderView& order) {
 }
 
 std::size_t index_of(const OrderView& order, std::size_t at) {
-  const auto& continuing = order.continuing;
-  const auto up_to_it = std::upper_bound(continuing.begin(), continuing.end(), at);
-  return at - as_index(up_to_it - continuing.begin());
+  const auto& uncounted = order.uncounted;
+  const auto up_to_it = std::upper_bound(uncounted.begin(), uncounted.end(), at);
+  return at - as_index(up_to_it - uncounted.begin());
 }
 
 bool run_together(const OrderView& order, std::size_t a, std::size_t b) {
@@ -60,12 +61,17 @@ bool run_together(const OrderView& order, std::size_t a, std::size_t b) {
 
 std::string later(const OrderView& order, std::size_t from, std::size_t at) {
   if (run_together(order, from, at)) return "in the same composite";
-  return fmt::format("at index {}", index_of(order, at));
+  return fmt::format("{} index {}", OrderView::is_added(order.entries[at]) ? "behind" : "at",
+                     index_of(order, at));
 }
 
 std::string placed(const Context& context, const OrderView& order, std::size_t at) {
-  return fmt::format("{} at index {}{}", quoted(context, order.entries[at]), index_of(order, at),
-                     of_order(context, order));
+  std::size_t written = at;
+  while (written > 0 && OrderView::is_added(order.entries[written])) --written;
+  const std::string behind =
+      written == at ? "" : " behind " + quoted(context, order.entries[written]);
+  return fmt::format("{}{} at index {}{}", quoted(context, order.entries[at]), behind,
+                     index_of(order, at), of_order(context, order));
 }
 
 std::string part(const Context& context, const OrderView& order, std::int32_t chunk) {

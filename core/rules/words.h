@@ -13,10 +13,11 @@
 
 namespace capo::words {
 
-/// "`-1.5`": the entry as written, in backquotes.
+/// "`-1.5`": the entry as written, or as it would be, in backquotes.
 [[nodiscard]] std::string quoted(const Context& context, const Entry& entry);
 
-/// "`-1.5` at index 4", in an order of several ranks "`B1.0` at index 4 of rank 2".
+/// "`-1.5` at index 4", in an order of several ranks "`B1.0` at index 4 of rank 2"; of an entry
+/// that the text does not have "`reduce1` behind `W1.0` at index 4".
 [[nodiscard]] std::string placed(const Context& context, const OrderView& order, std::size_t at);
 
 /// " of rank 2"; empty if there is only one rank.
@@ -25,7 +26,8 @@ namespace capo::words {
 /// " of rank 2", " of rank 2's replay order"; empty if there is only one order.
 [[nodiscard]] std::string of_order(const Context& context, const OrderView& order);
 
-/// The index a user would count: cells of a table, not members of a composite.
+/// The index a user would count: cells of a table, not members of a composite, nor what the text
+/// does not have.
 [[nodiscard]] std::size_t index_of(const OrderView& order, std::size_t at);
 
 /// Whether two entries are members of one composite.

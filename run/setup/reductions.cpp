@@ -42,10 +42,10 @@ std::optional<std::size_t> place_of_reduction(const std::vector<Entry>& order, C
   return place;
 }
 
+// It is not in the text, so it stands at the end of what is.
 void list_reduction(std::vector<Entry>& order, std::size_t place, ChunkId chunk) {
   Entry reduction{.chunk = chunk, .kind = Kind::ReduceGradient};
-  reduction.offset = order[place - 1].offset;
-  reduction.length = order[place - 1].length;
+  reduction.offset = order[place - 1].offset + order[place - 1].length;
   order.insert(order.begin() + static_cast<std::ptrdiff_t>(place), reduction);
 }
 

@@ -307,6 +307,25 @@ TEST(HookedReductions, StandBehindACompositeAndLeaveOtherChunksAlone) {
   }
 }
 
+// The text does not have them, so that indices are those of the text.
+TEST(HookedReductions, AreCalledByTheirNameAndCountedByNobody) {
+  const auto finding = [](const std::string& rank_0, const std::string& rank_1) {
+    Input input =
+        typed("capo 1\nranks 2\nmicrobatches 1\nrank 0: " + rank_0 + "\nrank 1: " + rank_1 + "\n");
+    const CheckOptions declared = in_a_group(hooked(ModuleKind::Linear), {0, 1});
+    list_hooked_reductions(input.schedule, declared);
+    const CheckResult result = check(input, completed(input, declared));
+    const auto& kept = result.diagnostics.kept();
+    return kept.empty() ? "" : std::string(kept.front().rule) + ": " + kept.front().message;
+  };
+  const std::string sound = "F1.0 F2.0 B1.0 W1.0 B2.0 W2.0";
+  EXPECT_EQ(finding("F1.0 F2.0 B1.0 W1.0 W2.0 B2.0", sound),
+            "D02: `W2.0` at index 4 of rank 0 runs before `B2.0`, which queues its operands");
+  EXPECT_EQ(finding(sound, "F1.0 F2.0 B2.0 W2.0 B1.0 W1.0"),
+            "T10: `reduce2` behind `W2.0` at index 3 of rank 1 meets `reduce1` of rank 0: the "
+            "members of group dp do not perform the same collectives in the same order");
+}
+
 TEST(HookedReductions, AreNotListedTwiceNorWithoutReplicasOrDelay) {
   const std::string listed = on_ranks(2, 1, "F1.0 B1.0 W1.0 reduce1");
   const std::string plain = on_ranks(2, 1, "F1.0 B1.0 W1.0");
