@@ -17,12 +17,7 @@
 // An exchange permutes rows: it stands for a chain of dispatch and combine, which sends rows to
 // experts and gets them back. A layer that runs while its rows are out is what the experts do: it
 // reads what has arrived, and what it made goes back in their place; see docs/run.md. Where several
-// ranks of a group exchange together, their permuted rows cross:
-//
-//   rank 0: permute e0 -\         /-          a dispatch, which permutes before rows cross, and a
-//   rank 1: permute e1 --> cross ->-          combine, which permutes back behind that; they cross
-//   rank 0:             -\         /- return   where the members meet: each has begun, and none is
-//   rank 1:             --> cross ->- return   over
+// ranks of a group exchange together, their permuted rows cross; program_parts.h has more of it.
 //
 // A whole backward and a weight gradient of one chunk add to one gradient. If they run on different
 // streams they are ordered as the rank lists them. Edges may be forced in addition, which makes one
