@@ -135,7 +135,7 @@ std::optional<OpPart> ExchangesOfProgram::move(TaskId id) {
     program_.exchanges.push_back({.cell = cell,
                                   .layer = layer,
                                   .way = way,
-                                  .behind = outgoing,
+                                  .rows = outgoing ? Exchange::Rows::Output : Exchange::Rows::Read,
                                   .route = route_of(cell, way, at->second)});
     returns_.push_back(false);
   }
@@ -166,11 +166,12 @@ std::optional<OpPart> ExchangesOfProgram::return_of_experts(std::int32_t rank, c
   Exchange& exchange = program_.exchanges[out->second];
   exchange.made = table_.id(rank, work.chunk, forward ? last : 0, work.microbatch,
                             forward ? BufferKind::Output : BufferKind::GradInput);
-  exchange.leaves = !forward && handovers_.gives_out(rank, work.chunk);
+  const bool leaves = !forward && handovers_.gives_out(rank, work.chunk);
+  exchange.rows = leaves ? Exchange::Rows::LeavingExperts : Exchange::Rows::Experts;
   return OpPart{.kind = OpPart::Kind::Return,
                 .way = way,
                 .rank = rank,
-                .from = exchange.leaves ? kNoBuffer : exchange.made,
+                .from = exchange.comes_back_into(),
                 .to = out->second};
 }
 

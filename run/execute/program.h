@@ -86,16 +86,21 @@ struct Origin {
 
 /// A chain of dispatches and combines of one layer, microbatch and way.
 struct Exchange {
+  /// Says which rows go out, and which come back in their places.
+  enum class Rows : std::uint8_t {
+    Read,     ///< those that the layer reads
+    Output,   ///< those that it made, moved in place
+    Experts,  ///< those that it reads go out, and those that its chunk made of the ones that had
+              ///< arrived come back, into the buffer `made`
+    LeavingExperts,  ///< likewise, but `made` is a grad input that leaves the step. Its buffer may
+                     ///< be another's by then, so rows go back from what is collected.
+  };
+
   std::uint32_t cell = 0;
   std::int32_t layer = 0;
   Way way = Way::Forward;
-  bool behind = false;  ///< it permutes the layer's output, otherwise what the layer reads
-  /// The output or grad input that its chunk made meanwhile of the rows that had arrived: its rows
-  /// are those that come back, into the same place. kNoBuffer if those that went out do.
-  BufferId made = kNoBuffer;
-  /// Whether `made` is a grad input that leaves the step. Its buffer may be another's by the time
-  /// that rows go back, so they go from what is collected.
-  bool leaves = false;
+  Rows rows = Rows::Read;
+  BufferId made = kNoBuffer;  ///< by experts; else kNoBuffer
   /// The exchange whose permutation of rows it has: itself, or that of the forward, by which the
   /// rows went whose gradients it takes.
   std::uint32_t route = 0;
@@ -104,7 +109,13 @@ struct Exchange {
   std::vector<std::uint32_t> among;
 
   [[nodiscard]] bool crosses() const { return among.size() > 1; }
-  [[nodiscard]] bool around_experts() const { return made != kNoBuffer; }
+  [[nodiscard]] bool around_experts() const {
+    return rows == Rows::Experts || rows == Rows::LeavingExperts;
+  }
+  /// The buffer into which experts' rows come back; kNoBuffer if there is none.
+  [[nodiscard]] BufferId comes_back_into() const {
+    return rows == Rows::Experts ? made : kNoBuffer;
+  }
 };
 
 /// A point at which ranks of a group send each other rows of their exchanges.

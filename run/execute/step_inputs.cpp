@@ -109,7 +109,7 @@ RowBlock block_between(const std::vector<std::int64_t>& rows, std::size_t from, 
 RowForm form_of_rows(const StepLayers& layers, const Cells& cells, const Exchange& exchange) {
   const Cells::Cell cell = cells.at(exchange.cell);
   const LayerShape& shape = layers.at(cell.rank, cell.chunk, exchange.layer).shape;
-  const bool of_input = exchange.way == Way::Forward && !exchange.behind;
+  const bool of_input = exchange.way == Way::Forward && exchange.rows != Exchange::Rows::Output;
   return {.count = shape.tokens,
           .columns = of_input ? shape.hidden : output_columns(shape),
           .type = shape.type};

@@ -22,12 +22,6 @@ bool takes_from_buffer(const OpPart& part) {
   return part.kind == OpPart::Kind::Permute && part.origin.kind == Origin::Kind::Buffer;
 }
 
-// The buffer from which experts' results go back, and into which they come; else kNoBuffer.
-BufferId sent_back(const Program& program, const OpPart& part) {
-  const Exchange& exchange = program.exchanges[part.to];
-  return exchange.leaves ? kNoBuffer : exchange.made;
-}
-
 constexpr std::string_view kOtherEnd = "the other end of a transfer";
 
 std::string label_of(const Program& program, const OpPart& part) {
@@ -105,7 +99,8 @@ void Stepper::count_reads() {
       ++reads_[part.from];
     if (takes_from_buffer(part)) ++reads_[part.origin.id];
     if (part.kind == OpPart::Kind::Return) {
-      if (const BufferId made = sent_back(program_, part); made != kNoBuffer) ++reads_[made];
+      const BufferId made = program_.exchanges[part.to].comes_back_into();
+      if (made != kNoBuffer) ++reads_[made];
     }
     if (part.kind != OpPart::Kind::Work) continue;
     const bool of_another = part.origin.kind == Origin::Kind::Buffer &&
@@ -664,14 +659,15 @@ void Stepper::bring_back(const OpPart& part, StreamId stream) {
                         .index = route.inverse,
                         .from = route.back,
                         .to = place});
-  const BufferId buffer = sent_back(program_, part);
+  const BufferId buffer = exchange.comes_back_into();
   if (buffer == kNoBuffer) return;
   if (late_ != nullptr && memory_.intact(buffer)) late_->keep(buffer, place, stream);
   drop(buffer, stream);
 }
 
 std::byte* Stepper::made_by_experts(const Exchange& exchange) const {
-  return exchange.leaves ? outputs_.collected(exchange.cell) : memory_.at(exchange.made);
+  return exchange.rows == Exchange::Rows::LeavingExperts ? outputs_.collected(exchange.cell)
+                                                         : memory_.at(exchange.made);
 }
 
 // Each member of another process sends its gradients here, and those of this one go there.

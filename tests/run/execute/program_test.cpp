@@ -237,8 +237,8 @@ TEST(Program, RowsGoToExpertsAndComeBackBeforeTheyAreRead) {
   ASSERT_EQ(launched.program.exchanges.size(), 2U);
   EXPECT_EQ(launched.program.exchanges[0].way, Way::Forward);
   EXPECT_EQ(launched.program.exchanges[1].way, Way::Backward);
-  EXPECT_FALSE(launched.program.exchanges[0].behind);
-  EXPECT_FALSE(launched.program.exchanges[1].behind);
+  EXPECT_EQ(launched.program.exchanges[0].rows, Exchange::Rows::Read);
+  EXPECT_EQ(launched.program.exchanges[1].rows, Exchange::Rows::Read);
 }
 
 TEST(Program, WhatComesBackBehindALayerIsItsOutput) {
@@ -248,7 +248,7 @@ TEST(Program, WhatComesBackBehindALayerIsItsOutput) {
                    "return exchange 0 into output of 1.0", "B1.0 from given 1.0",
                    "collect grad input of 1.0 at 1.0"}));
   ASSERT_EQ(launched.program.exchanges.size(), 1U);
-  EXPECT_TRUE(launched.program.exchanges[0].behind);
+  EXPECT_EQ(launched.program.exchanges[0].rows, Exchange::Rows::Output);
 }
 
 // Dispatched and not combined: the layer is what its experts do.
@@ -285,7 +285,7 @@ TEST(Program, ReadersWaitForExperts) {
   EXPECT_LT(at("return exchange 1 into grad input of 2.0"), at("B1.0 from grad input of 2.0"));
   ASSERT_EQ(launched.program.exchanges.size(), 2U);
   EXPECT_EQ(launched.program.exchanges[1].route, 0U);
-  EXPECT_FALSE(launched.program.exchanges[1].leaves);
+  EXPECT_EQ(launched.program.exchanges[1].rows, Exchange::Rows::Experts);
   // They wait whatever the streams do.
   const Clocks clocks(launched.program);
   const auto op_with = [&](const std::string& part) {
@@ -312,7 +312,7 @@ TEST(Program, RowsOfSeveralRanksCrossWhereTheseMeet) {
   const Program& program = launched.program;
   const Lines parts = launched.words().parts();
   ASSERT_EQ(program.exchanges.size(), 2U);
-  const std::uint32_t of_second = program.exchanges[0].behind ? 1 : 0;
+  const std::uint32_t of_second = program.exchanges[0].rows == Exchange::Rows::Output ? 1 : 0;
   EXPECT_EQ(program.exchanges[1 - of_second].among, program.exchanges[of_second].among);
   ASSERT_EQ(program.crossings.size(), 2U);
   for (const Crossing& crossing : program.crossings) {
