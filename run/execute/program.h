@@ -166,6 +166,12 @@ struct OpPart {
   return part.kind == OpPart::Kind::Reduce || part.kind == OpPart::Kind::Cross;
 }
 
+/// Whether an exchange is the reader of the buffer that it moves. If it moves its layer's output in
+/// place, the layer's backward reads that as well.
+[[nodiscard]] constexpr bool takes_from_buffer(const OpPart& part) {
+  return part.kind == OpPart::Kind::Permute && part.origin.kind == Origin::Kind::Buffer;
+}
+
 /// Calls visit(work) for each piece of work of a part.
 template <typename Visit>
 void for_each_work(const OpPart& part, Visit visit) {

@@ -2,25 +2,17 @@
 
 #include "core/base/assert.h"
 #include "core/plan/accesses.h"
-#include "run/modules/module.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
-#include <set>
 #include <string_view>
 #include <utility>
 
 namespace capo::run {
 
 namespace {
-
-// Whether an exchange is the reader of the buffer that it moves. If it moves its layer's output in
-// place, the layer's backward reads that as well.
-bool takes_from_buffer(const OpPart& part) {
-  return part.kind == OpPart::Kind::Permute && part.origin.kind == Origin::Kind::Buffer;
-}
 
 constexpr std::string_view kOtherEnd = "the other end of a transfer";
 
@@ -54,26 +46,6 @@ std::vector<std::string> labels_of(const Program& program) {
 }
 
 }  // namespace
-
-Expected::Expected(Engine& engine, const StepLayers& layers, std::int32_t microbatches) {
-  for (const StepLayer& layer : layers.all()) {
-    auto& places = landings_.emplace_back();
-    const auto between = [&] {
-      return has_two_halves(layer.shape.kind)
-                 ? engine.allocate(input_row_bytes(layer.shape), "expected between halves")
-                 : nullptr;
-    };
-    for (std::int32_t microbatch = 0; microbatch < microbatches; ++microbatch) {
-      places.push_back(
-          {.input = engine.allocate(input_row_bytes(layer.shape), "expected inputs"),
-           .grad_output = engine.allocate(output_bytes(layer.shape), "expected gradients"),
-           .chosen = has_router(layer.shape)
-                         ? engine.allocate(product_rows(layer.shape) * 8, "chosen groups")
-                         : nullptr,
-           .between = {.sum = between(), .gradient = between()}});
-    }
-  }
-}
 
 Stepper::Stepper(LoadedStep& loaded, const Program& program, BufferMemory& memory,
                  const StepOutputs& outputs, const Deposits& deposits, const Expected& expected,
@@ -396,204 +368,6 @@ void Stepper::run_work(const OpPart& part, Mode mode, StreamId stream) {
   });
 }
 
-void Stepper::launch_layer(const OpPart& part, std::int32_t at, bool first, Mode mode,
-                           StreamId stream) {
-  const Sink sink = [&](const Call& call) { launch(stream, call); };
-  if (is_weight(part.work)) return launch_weights(part, at, mode, sink);
-  const StepLayer& layer = loaded_.layers.at(part.rank, part.work.chunk, at);
-  LayerPlaces places = view_.places(part.rank, part.work, at);
-  copy_in(part, at, first, mode, places, stream);
-  if (is_backward(part.work.kind) && mode != Mode::Eager) take_lent_place(part, at, places, stream);
-  if (mode == Mode::Eager) keep_expected(part, at, places, stream);
-  const bool is_forward = part.work.kind == Kind::Forward;
-  const BufferId makes =
-      loaded_.table().id(part.rank, part.work.chunk, at, part.work.microbatch,
-                         is_forward ? BufferKind::Output : BufferKind::GradInput);
-  std::byte* const to = is_forward ? places.output : places.grad_input;
-  std::byte* const made = memory_.made_at(makes);
-  if (made != nullptr) (is_forward ? places.output : places.grad_input) = made;
-  LayerParameters parameters = view_.parameters(layer);
-  if (loaded_.hooks.substitute_saved) saved_.substitute(layer, part.work, places, parameters);
-  const LayerSide side = view_.side(layer, part.work, places);
-  if (is_forward) {
-    const bool makes_codes = layer.codes_age == WeightCache::Device && part.work.microbatch == 0;
-    if (makes_codes && mode != Mode::Eager) make_codes_anew(loaded_, layer, sink);
-    forward(layer.shape, places, side, parameters, sink);
-  } else {
-    LayerShape shape = layer.shape;
-    if (mode != Mode::Eager && loaded_.samples.without_gradient.contains(input_of(part, at))) {
-      shape.needs_grad_input = false;
-    }
-    backward(shape, part.work.delayed ? Reach::InputHalf : Reach::Whole, places, side, parameters,
-             view_.targets(layer, part.work), sink);
-  }
-  if (mode == Mode::Eager) keep_decided(part, at, places, stream);
-  if (made != nullptr)
-    launch(stream, Copy{.bytes = loaded_.table().bytes(makes), .from = made, .to = to});
-}
-
-std::byte* Stepper::lent_place(std::int32_t rank, const Work& work, std::int32_t at) const {
-  const auto lent = loaded_.lent.find(
-      loaded_.table().id(rank, work.chunk, at, work.microbatch, BufferKind::Activations));
-  return lent == loaded_.lent.end() ? nullptr : lent->second;
-}
-
-void Stepper::take_lent_place(const OpPart& part, std::int32_t at, LayerPlaces& places,
-                              StreamId stream) {
-  std::byte* const lent = lent_place(part.rank, part.work, at);
-  if (lent == nullptr) return;
-  const BufferId kept = loaded_.table().id(part.rank, part.work.chunk, at, part.work.microbatch,
-                                           BufferKind::Activations);
-  launch(stream,
-         Copy{.bytes = loaded_.table().bytes(kept), .from = places.activations, .to = lent});
-  places.activations = lent;
-}
-
-// Weight gradients copy nothing in.
-void Stepper::launch_weights(const OpPart& part, std::int32_t at, Mode mode, const Sink& sink) {
-  const StepLayer& layer = loaded_.layers.at(part.rank, part.work.chunk, at);
-  std::vector<WeightPass> passes;
-  for_each_work(part, [&](const Work& work) {
-    LayerPlaces places = view_.places(part.rank, work, at);
-    std::byte* const lent = mode == Mode::Eager ? nullptr : lent_place(part.rank, work, at);
-    if (lent != nullptr) places.activations = lent;
-    LayerParameters parameters = view_.parameters(layer);
-    if (loaded_.hooks.substitute_saved) saved_.substitute(layer, work, places, parameters);
-    passes.push_back({.places = places,
-                      .side = view_.side(layer, work, places),
-                      .targets = view_.targets(layer, work)});
-  });
-  weight_gradients(layer.shape, passes, sink);
-}
-
-const std::byte* Stepper::origin_of(const OpPart& part, const Origin& origin) {
-  switch (origin.kind) {
-    case Origin::Kind::Given:
-      return part.way == Way::Forward ? loaded_.inputs.input(origin.id)
-                                      : loaded_.inputs.grad_output(origin.id);
-    case Origin::Kind::Buffer:
-      return memory_.at(origin.id);
-    case Origin::Kind::Landing:
-      return loaded_.inputs.landing(origin.id, part.way);
-    case Origin::Kind::Exchanged:
-      return loaded_.inputs.route(origin.id).returned;
-    case Origin::Kind::Permuted:
-      return loaded_.inputs.route(origin.id).arrived;
-  }
-  CAPO_UNREACHABLE();
-}
-
-BufferId Stepper::input_of(const OpPart& part, std::int32_t at) const {
-  return loaded_.table().id(part.rank, part.work.chunk, at, part.work.microbatch,
-                            BufferKind::StaticInput);
-}
-
-void Stepper::copy_in(const OpPart& part, std::int32_t at, bool first, Mode mode,
-                      const LayerPlaces& places, StreamId stream) {
-  const Work& work = part.work;
-  const StepLayer& layer = loaded_.layers.at(part.rank, work.chunk, at);
-  const bool is_forward = work.kind == Kind::Forward;
-  const BufferId incoming =
-      loaded_.table().id(part.rank, work.chunk, at, work.microbatch, BufferKind::GradOutput);
-  if (!is_forward && mode != Mode::Eager && loaded_.samples.zeros.contains(incoming)) {
-    return launch(stream,
-                  Fill{.bytes = output_bytes(layer.shape), .value = 0, .to = places.grad_output});
-  }
-  const auto neighbour = [&] {
-    return memory_.at(loaded_.table().id(part.rank, work.chunk, is_forward ? at - 1 : at + 1,
-                                         work.microbatch,
-                                         is_forward ? BufferKind::Output : BufferKind::GradInput));
-  };
-  const std::byte* from = first ? origin_of(part, part.origin) : neighbour();
-  std::byte* to = is_forward ? places.input : places.grad_output;
-  if (from != to) {  // a layer may read the tensor itself that its neighbour made
-    launch(stream,
-           Copy{.bytes = is_forward ? input_row_bytes(layer.shape) : output_bytes(layer.shape),
-                .from = from,
-                .to = to});
-  }
-  if (!is_forward || !layer.sizes_in_input) return;
-  const std::size_t number = loaded_.layers.number(part.rank, work.chunk, at);
-  launch(stream, Copy{.bytes = layer.shape.groups * 8,
-                      .from = loaded_.inputs.side(number, work.microbatch).sizes,
-                      .to = places.input + sizes_offset(layer.shape)});
-}
-
-void Stepper::keep_expected(const OpPart& part, std::int32_t at, const LayerPlaces& places,
-                            StreamId stream) {
-  const std::size_t number = loaded_.layers.number(part.rank, part.work.chunk, at);
-  const LayerShape& shape = loaded_.layers.at(part.rank, part.work.chunk, at).shape;
-  const bool is_forward = part.work.kind == Kind::Forward;
-  launch(stream, Copy{.bytes = is_forward ? input_row_bytes(shape) : output_bytes(shape),
-                      .from = is_forward ? places.input : places.grad_output,
-                      .to = is_forward ? expected_.input(number, part.work.microbatch)
-                                       : expected_.grad_output(number, part.work.microbatch)});
-}
-
-void Stepper::keep_decided(const OpPart& part, std::int32_t at, const LayerPlaces& places,
-                           StreamId stream) {
-  const std::size_t number = loaded_.layers.number(part.rank, part.work.chunk, at);
-  const LayerShape& shape = loaded_.layers.all()[number].shape;
-  const bool is_forward = part.work.kind == Kind::Forward;
-  if (is_forward && has_router(shape)) {
-    launch(stream, Copy{.bytes = product_rows(shape) * 8,
-                        .from = chosen_groups(shape, places),
-                        .to = expected_.chosen(number, part.work.microbatch)});
-  }
-  if (!has_two_halves(shape.kind)) return;
-  const BetweenHalves from = between_halves(shape, places);
-  const BetweenHalves to = expected_.between(number, part.work.microbatch);
-  launch(stream, Copy{.bytes = input_row_bytes(shape),
-                      .from = is_forward ? from.sum : from.gradient,
-                      .to = is_forward ? to.sum : to.gradient});
-}
-
-// Compares the buffers that the work is about to read, and does not write itself, with what was
-// written.
-void Stepper::look_at_reads(const OpPart& part, StreamId stream) {
-  const BufferTable& table = loaded_.table();
-  std::set<BufferId> written;
-  const auto each = [&](auto write, auto read) {
-    for_each_work(part, [&](const Work& work) {
-      for_each_layer(table, part.rank, work, [&](std::int32_t layer) {
-        for_each_access(table, part.rank, work, layer, write, read);
-      });
-    });
-  };
-  const auto nothing = [](BufferId) {};
-  each([&](BufferId buffer) { written.insert(buffer); }, nothing);
-  const auto look = [&](BufferId buffer) {
-    if (!written.contains(buffer)) late_->look(buffer, memory_.at(buffer), Reader::Work, stream);
-  };
-  if (part.origin.kind == Origin::Kind::Buffer) look(part.origin.id);
-  each(nothing, look);
-}
-
-// Keeps what the work wrote, and what it read and may have changed in place. If a later layer of
-// the work has taken the place over, only eager execution knows what was there.
-void Stepper::keep_what_was_touched(const OpPart& part, StreamId stream) {
-  const BufferTable& table = loaded_.table();
-  const auto keep_of = [&](const Work& work, std::int32_t layer) {
-    const std::size_t number = loaded_.layers.number(part.rank, work.chunk, layer);
-    const auto keep = [&](BufferId buffer) {
-      if (memory_.intact(buffer)) return late_->keep(buffer, memory_.at(buffer), stream);
-    };
-    const auto write = [&](BufferId buffer) {
-      if (memory_.intact(buffer)) return late_->keep(buffer, memory_.at(buffer), stream);
-      const BufferKind kind = table.at(buffer).kind;
-      const std::int32_t m = work.microbatch;
-      late_->keep_expected(buffer, kind == BufferKind::StaticInput ? expected_.input(number, m)
-                                   : kind == BufferKind::GradOutput
-                                       ? expected_.grad_output(number, m)
-                                       : nullptr);
-    };
-    for_each_access(table, part.rank, work, layer, write, keep);
-  };
-  for_each_work(part, [&](const Work& work) {
-    for_each_layer(table, part.rank, work, [&](std::int32_t layer) { keep_of(work, layer); });
-  });
-}
-
 void Stepper::accumulate_gradients(const OpPart& part, const Work& work, std::int32_t at,
                                    StreamId stream) {
   if (work.kind == Kind::Forward) return;
@@ -626,100 +400,6 @@ bool Stepper::parameters_alive(const OpPart& part, const Work& work, std::int32_
     return false;
   }
   return true;
-}
-
-void Stepper::move_rows(const OpPart& part, StreamId stream) {
-  const StepInputs::Route& route = loaded_.inputs.route(part.to);
-  const bool out = part.kind == OpPart::Kind::Permute;
-  const std::byte* from = out ? origin_of(part, part.origin) : route.back;
-  std::byte* to = out                      ? route.rows
-                  : part.from == kNoBuffer ? route.returned
-                                           : memory_.at(part.from);
-  launch(stream, Gather{.rows = route.row_count,
-                        .row_bytes = route.row_bytes,
-                        .index = out ? route.index : route.inverse,
-                        .from = from,
-                        .to = to});
-  if (takes_from_buffer(part)) drop(part.origin.id, stream);
-}
-
-// Results of experts have come back from all ranks, or are still where they were made if there are
-// no others; they go there in the order of the rows that they are of. Late readers are compared
-// with that.
-void Stepper::bring_back(const OpPart& part, StreamId stream) {
-  const Exchange& exchange = program_.exchanges[part.to];
-  const StepInputs::Route& route = loaded_.inputs.route(part.to);
-  std::byte* const place = made_by_experts(exchange);
-  if (!exchange.crosses()) {
-    launch(stream,
-           Copy{.bytes = route.row_count * route.row_bytes_back, .from = place, .to = route.back});
-  }
-  launch(stream, Gather{.rows = route.row_count,
-                        .row_bytes = route.row_bytes_back,
-                        .index = route.inverse,
-                        .from = route.back,
-                        .to = place});
-  const BufferId buffer = exchange.comes_back_into();
-  if (buffer == kNoBuffer) return;
-  if (late_ != nullptr && memory_.intact(buffer)) late_->keep(buffer, place, stream);
-  drop(buffer, stream);
-}
-
-std::byte* Stepper::made_by_experts(const Exchange& exchange) const {
-  return exchange.rows == Exchange::Rows::LeavingExperts ? outputs_.collected(exchange.cell)
-                                                         : memory_.at(exchange.made);
-}
-
-// Each member of another process sends its gradients here, and those of this one go there.
-void Stepper::bring_together(std::uint32_t reduction, StreamId stream) {
-  if (loaded_.sent_gradients.empty()) return;
-  const std::vector<SentGradient>& all = loaded_.sent_gradients[reduction];
-  for (const SentGradient& one : all) {
-    if (!one.end || broken()) continue;
-    *one.end == End::Send ? loaded_.transport.send(stream, one.message, one.gradient)
-                          : loaded_.transport.receive(stream, one.message);
-  }
-  for (const SentGradient& one : all) {
-    if (one.end && !broken()) loaded_.transport.finish(stream, one.message, *one.end);
-  }
-}
-
-// All blocks begin before any is over, as members of one group. Eager execution over processes
-// comes here for each process that has members, one right after the other, and moves the same
-// again.
-void Stepper::cross(const std::vector<SentBlock>& blocks, Mode mode, StreamId stream) {
-  Transport& through = transport(mode);
-  const auto here = [&](std::int32_t rank) {
-    return mode == Mode::Eager || loaded_.own.contains(rank);
-  };
-  const auto from = [&](const SentBlock& block) -> const std::byte* {
-    if (block.from != nullptr) return block.from;
-    return made_by_experts(program_.exchanges[block.there]) + block.offset;
-  };
-  for (const SentBlock& block : blocks) {
-    const auto& [sender, receiver, communicator] = block.message.channel;
-    if (broken()) return;
-    if (block.stays()) {
-      if (here(sender)) {
-        launch(stream, Copy{.bytes = block.message.bytes, .from = from(block), .to = block.to});
-      }
-      continue;
-    }
-    if (here(sender)) through.send(stream, block.message, from(block));
-    if (here(receiver) && !broken()) through.receive(stream, block.message);
-  }
-  for (const SentBlock& block : blocks) {
-    const auto& [sender, receiver, communicator] = block.message.channel;
-    if (block.stays()) continue;
-    if (here(sender) && !broken()) through.finish(stream, block.message, End::Send);
-    if (here(receiver) && !broken()) through.finish(stream, block.message, End::Receive);
-  }
-}
-
-void Stepper::reduce(const Reduction& reduction, StreamId stream) {
-  for (const auto& of_ranks : reduced_parameters(loaded_.layers, loaded_.table(), reduction)) {
-    sum_up(loaded_.engine, stream, gradients_to_sum(loaded_.layers, deposits_, outputs_, of_ranks));
-  }
 }
 
 void Stepper::launch(StreamId stream, const Call& call) {

@@ -7,8 +7,10 @@
 //
 // A piece of work launches the same calls in the same order in all three, on other addresses.
 // Replays reduce gradients where the order says so, eager execution when all of them are made.
-// LayerView and SavedTensors are what its kernels see. Tested by named_schedules_test.cpp,
-// saved_tensors_test.cpp, transport_test.cpp and, with graphs read back, by graphs_test.cpp.
+// LayerView and SavedTensors are what its kernels see. Its walk is in stepper.cpp, a layer's calls
+// in launched_layers.cpp, what several ranks do together in meetings.cpp, and what is kept aside to
+// be compared in kept_aside.cpp. Tested by named_schedules_test.cpp, saved_tensors_test.cpp,
+// transport_test.cpp and, with graphs read back, by graphs_test.cpp.
 
 #pragma once
 
