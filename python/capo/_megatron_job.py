@@ -5,6 +5,7 @@ mapping, or the flags of a training command. Names are today's; those of a confi
 known too (``num_moe_experts``). What is left out has Megatron's default.
 """
 
+import difflib
 from collections.abc import Mapping
 
 # The names that are read, each as the parser of Megatron-LM has it, with its type.
@@ -22,11 +23,11 @@ _SWITCHES = """
     overlap_moe_expert_parallel_comm delay_wgrad_compute overlap_p2p_comm_warmup_flush group_query_attention
     bf16 fp16 gradient_accumulation_fusion account_for_embedding_in_pipeline_split
     account_for_loss_in_pipeline_split moe_pad_expert_input_to_capacity moe_router_padding_for_fp8
-    moe_shared_expert_overlap
+    moe_shared_expert_overlap enable_cuda_graph external_cuda_graph
 """.split()
-_LISTS = "cuda_graph_modules recompute_modules".split()
+_LISTS = "cuda_graph_modules cuda_graph_scope recompute_modules".split()
 _WORDS = """
-    cuda_graph_impl cuda_graph_scope fp8 fp8_recipe fp4 recompute_granularity moe_layer_freq pipeline_model_parallel_layout
+    cuda_graph_impl fp8 fp8_recipe fp4 recompute_granularity moe_layer_freq pipeline_model_parallel_layout
     moe_token_dispatcher_type moe_expert_capacity_factor
 """.split() + _LISTS
 _FLAGS = {
@@ -70,13 +71,31 @@ def _parser():
     return parser
 
 
+def flags_read():
+    """The flags of a training command that say something here; all others are passed over."""
+    return sorted(flag for action in _parser()._actions for flag in action.option_strings)
+
+
+def _misspelt(words):
+    """Of flags that are passed over those that look like one that is read, each with that one."""
+    for word in words:
+        flag = word.partition("=")[0]
+        close = difflib.get_close_matches(flag, flags_read(), n=1, cutoff=0.93) if flag.startswith("--") else []
+        if close:
+            yield flag, close[0]
+
+
 class Arguments:
-    """Arguments by Megatron's names; one that is absent or None is None."""
+    """Arguments by Megatron's names; one that is absent or None is None.
+
+    ``misspelt`` has flags that are not read, each with the one that is probably meant.
+    """
 
     def __init__(self, given):
-        self.unread = []
+        self.misspelt = []
         if isinstance(given, (list, tuple)):
-            given, self.unread = _parser().parse_known_args([str(word) for word in given])
+            given, passed_over = _parser().parse_known_args([str(word) for word in given])
+            self.misspelt = list(_misspelt(passed_over))
         self._given = given
 
     def __getattr__(self, name):
@@ -205,12 +224,26 @@ def _calls(args, pp, vp):
     return "flush" if args.overlap_p2p_comm_warmup_flush else "overlap"
 
 
+def _said_of_scope(args):
+    """The words of cuda_graph_modules, or of cuda_graph_scope, which it was called before."""
+    given = args.cuda_graph_modules or args.cuda_graph_scope or []
+    return [str(getattr(word, "name", word)) for word in (given.split(",") if isinstance(given, str) else given)]
+
+
 def _scope(args):
-    given = args.cuda_graph_modules if args.cuda_graph_modules is not None else args.cuda_graph_scope
-    if given is None:
-        return []
-    words = given.split(",") if isinstance(given, str) else list(given)
-    return [str(getattr(word, "name", word)) for word in words if str(word) not in ("", "full")]
+    """The parts of a layer that a graph holds; none are named where it holds all of it."""
+    whole = ("", "full", "full_iteration", "full_iteration_inference")
+    return [word for word in _said_of_scope(args) if word not in whole]
+
+
+def _graphs(args):
+    """cuda_graph_impl; earlier versions had a switch each, and a scope for the whole iteration."""
+    impl = str(getattr(args.cuda_graph_impl, "name", args.cuda_graph_impl or "none"))
+    if impl == "none" and args.external_cuda_graph:
+        impl = "transformer_engine"
+    elif impl == "none" and args.enable_cuda_graph:
+        impl = "local"
+    return "full_iteration" if impl == "local" and "full_iteration" in _said_of_scope(args) else impl
 
 
 #: What of a layer a graph can hold.
@@ -345,14 +378,14 @@ def _modules(args, notes):
 def job_of(given):
     """The Job of Megatron's arguments, or an ArgumentError that names the argument."""
     args = Arguments(given)
-    notes = []
+    notes = [f"{flag} is not read: is {close} meant?" for flag, close in args.misspelt]
     pp = args.number("pipeline_model_parallel_size", 1)
     if pp < 1:
         raise ArgumentError(f"pipeline_model_parallel_size: {pp} is no number of ranks")
     vp = _virtual(args, pp)
     layers = _layers(args, pp, vp, notes)
     overlap = bool(args.overlap_moe_expert_parallel_comm)
-    graphs = str(getattr(args.cuda_graph_impl, "name", args.cuda_graph_impl or "none"))
+    graphs = _graphs(args)
     job = Job(
         pp=pp,
         vp=vp,

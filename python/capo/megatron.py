@@ -6,10 +6,11 @@ prints what ``capo.megatron.check`` says of those flags, before any GPU is used.
 """
 
 import sys
+import textwrap
 
 from capo import _capo
 from capo._check import check as _judge
-from capo._megatron_job import ArgumentError, Job, job_of
+from capo._megatron_job import ArgumentError, Job, flags_read, job_of
 from capo._schedule import Schedule
 
 
@@ -155,11 +156,27 @@ def check(args_or_config, *, plan=None, comm=None, profiles=("sound", "mcore")):
     return Verdict(job, orders_of_all, job.refusal or made.refusal, report)
 
 
+_USAGE = "usage: python -m capo.megatron -- FLAGS OF THE TRAINING COMMAND"
+
+
+def _help():
+    read = textwrap.fill(" ".join(flags_read()), 100, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+    return (
+        f"{_USAGE}\n\n"
+        "Judges the step that the flags of Megatron-LM describe: orders of all ranks, transfers, and buffers if\n"
+        "TransformerEngine captures. Exit code: 0 accepted, 1 rejected, 2 the flags say too little.\n\n"
+        f"Flags that are read; all others are passed over:\n{read}"
+    )
+
+
 def main(arguments):
     """python -m capo.megatron -- FLAGS: exit code 0 if accepted, 1 if not, 2 where flags say too little."""
+    if arguments[:1] in (["-h"], ["--help"]):
+        print(_help())
+        return 0
     flags = arguments[1:] if arguments[:1] == ["--"] else arguments
     if not flags:
-        print("usage: python -m capo.megatron -- FLAGS OF THE TRAINING COMMAND", file=sys.stderr)
+        print(_USAGE, file=sys.stderr)
         return 2
     try:
         found = check(flags)

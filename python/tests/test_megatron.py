@@ -130,6 +130,28 @@ def test_graphs_that_megatron_captures(changed):
     assert capo.megatron.check(namespace(**changed)).job.refusal is None
 
 
+def test_the_scope_of_earlier_versions():
+    def job(*flags, **changed):
+        return capo.megatron.job_of(list(flags) if flags else namespace(**changed))
+
+    parts = job(*FLAGS, "--cuda-graph-scope", "attn", "moe_router", "moe_preprocess")
+    assert any("attn, moe_router, moe_preprocess" in note for note in parts.notes)
+    assert "only supported with drop-padding" in job(*FLAGS, "--cuda-graph-scope", "attn", "moe").refusal
+    flags = [flag for flag in FLAGS if flag not in ("--cuda-graph-impl", "transformer_engine")]
+    assert job(*flags, "--external-cuda-graph").graphs == "transformer_engine"
+    assert job(*flags, "--enable-cuda-graph").graphs == "local"
+    whole = job(cuda_graph_impl="local", cuda_graph_modules=[], cuda_graph_scope=["full_iteration"])
+    assert (whole.graphs, whole.refusal) == ("full_iteration", None)
+
+
+def test_a_flag_that_is_misspelt_is_named():
+    found = capo.megatron.check([*FLAGS, "--overlap-p2p-communication-warmup-flus", "--norm-epsilon", "1e-6"])
+    assert found.job.notes == [
+        "--overlap-p2p-communication-warmup-flus is not read: is --overlap-p2p-communication-warmup-flush meant?"
+    ]
+    assert "note: --overlap" in str(found)
+
+
 def test_weight_gradients_are_captured_where_a_graph_holds_their_product():
     def delayed(**changed):
         return capo.megatron.check(namespace(**(EXPERTS | OVERLAP | {"delay_wgrad_compute": True} | changed))).job.delayed_wgrad
@@ -148,6 +170,8 @@ def test_the_module_is_a_program():
     assert rejected.returncode == 1 and "E01" in rejected.stdout
     short = run("--num-layers", "four")
     assert short.returncode == 2 and "num-layers" in short.stderr
+    told = subprocess.run([sys.executable, "-m", "capo.megatron", "--help"], capture_output=True, text=True, check=False)
+    assert told.returncode == 0 and "--cuda-graph-impl" in told.stdout and not told.stderr
 
 
 FUNCTIONS = {
