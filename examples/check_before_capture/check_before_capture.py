@@ -2,7 +2,7 @@
 
 A training script has the list at hand that it passes as `_order` to make_graphed_callables(). One
 call before that, and a wrong order is an exception with the place in it, not a hang or a wrong
-gradient weeks later. Run it with the program's path: check_before_capture.py build/ci/cli/capo
+gradient weeks later. The program's path may be said: check_before_capture.py build/ci/cli/capo
 """
 
 import json
@@ -24,13 +24,14 @@ def check_before_capture(capo, order, modules):
             raise ValueError(f"{finding['rule']}: {finding['message']}; {advice}")
 
 
+capo = sys.argv[1] if len(sys.argv) > 1 else "capo"
 for order in [
     [1, 1, -1, -1.5, -1, -1.5],  # right
     [1, 2, -1, -1],  # TransformerEngine counts entries, and captures the wrong graph
     [1, -1, 1, -1.5, -1, -1.5],  # right in form, but a static input is freed too early
 ]:
     try:
-        check_before_capture(sys.argv[1], order, "linear")
+        check_before_capture(capo, order, "linear")
         print(order, "may be captured")
     except ValueError as error:
         print(order, "is not captured:", error)
