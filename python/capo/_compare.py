@@ -1,9 +1,10 @@
 """capo.compare and capo.sweep: the same simulation of several orders."""
 
 import itertools
+import os
 from collections.abc import Mapping
 
-from capo._schedule import generate
+from capo._schedule import generate, schedule_names
 from capo._simulate import simulate
 
 
@@ -35,15 +36,26 @@ class Row:
 
 
 class Table(list):
-    """Rows, as a list and as text; ``to_pandas`` is a DataFrame."""
+    """Rows, as a list and as text; ``to_pandas`` is a DataFrame. The best is that of all rows, or with
+    ``by_counts`` that of the rows with the same counts of ranks and microbatches."""
 
     _COLUMNS = ("name", "ranks", "microbatches", "makespan", "bubble_rate", "peak")
 
+    def __init__(self, rows=(), *, by_counts=False):
+        super().__init__(rows)
+        self._by_counts = by_counts
+
+    def _beside(self, row):
+        return (row.ranks, row.microbatches) if self._by_counts else None
+
     def __str__(self):
-        best = min((row.makespan for row in self), default=0)
         lines = [("schedule", "ranks", "microbatches", "makespan", "over best", "bubbles", "peak")]
+        best = {}
         for row in self:
-            over = f"{row.makespan / best - 1:+.1%}" if best > 0 else ""
+            best[self._beside(row)] = min(row.makespan, best.get(self._beside(row), row.makespan))
+        for row in self:
+            least = best[self._beside(row)]
+            over = f"{row.makespan / least - 1:+.1%}" if least > 0 else ""
             many = "" if row.microbatches is None else str(row.microbatches)
             figures = (f"{row.makespan:g}", over, f"{row.bubble_rate:.1%}", f"{row.peak:g}")
             lines.append((row.name, str(row.ranks), many, *figures))
@@ -81,6 +93,8 @@ def compare(orders, *, ranks=None, microbatches=None, cost=None, mem=None, **dec
     rows = Table()
     for name, order in _named(orders):
         published = ranks is not None and isinstance(order, str)
+        if ranks is None and isinstance(order, str) and order in schedule_names() and not os.path.exists(order):
+            raise ValueError(f"compare: {order} is a published schedule: say ranks and microbatches")
         made = generate(order, ranks=ranks, microbatches=microbatches) if published else order
         timeline = simulate(made, cost=cost, mem=mem, **declared)
         rows.append(Row(name, len(timeline.ranks), microbatches if published else None, timeline))
@@ -99,7 +113,7 @@ def sweep(names, *, ranks, microbatches, cost=None, mem=None):
     """
     names = (names,) if isinstance(names, str) else tuple(names)
     each = [(count,) if isinstance(count, int) else tuple(count) for count in (ranks, microbatches)]
-    rows, why = Table(), None
+    rows, why = Table(by_counts=True), None
     for name, some, many in itertools.product(names, *each):
         try:
             schedule = generate(name, ranks=some, microbatches=many)

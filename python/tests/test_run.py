@@ -59,6 +59,8 @@ def test_a_comparison_is_of_a_ranks_share_of_the_model():
     assert [row.name for row in named] == ["mine"] and "mine" in str(named)
     with pytest.raises(ValueError, match="given together"):
         capo.compare(["1f1b"], ranks=4)
+    with pytest.raises(ValueError, match="1f1b is a published schedule: say ranks and microbatches"):
+        capo.compare(["1f1b", "zbv"])
 
 
 def test_a_sweep_leaves_out_what_there_is_not():
@@ -66,3 +68,10 @@ def test_a_sweep_leaves_out_what_there_is_not():
     assert [(row.name, row.ranks) for row in table] == [("gpipe", 2), ("gpipe", 3), ("dualpipe", 2)]
     with pytest.raises(ValueError, match="even"):
         capo.sweep("dualpipe", ranks=3, microbatches=8)
+
+
+def test_the_best_of_a_sweep_is_among_the_same_counts():
+    lines = str(capo.sweep("1f1b", ranks=(4, 8), microbatches=(16, 32))).splitlines()
+    assert [line.split()[4] for line in lines[1:]] == ["+0.0%"] * 4
+    two = str(capo.sweep(("gpipe", "v-half"), ranks=4, microbatches=16)).splitlines()
+    assert sorted(line.split()[4] == "+0.0%" for line in two[1:]) == [False, True]
