@@ -111,7 +111,7 @@ PlannedStep::PlannedStep(const Input& input, const CheckOptions& options) {
   lifetimes.end();
   for (BufferId buffer = 0; buffer < table.all(); ++buffer) {
     const auto& lifetime = lifetimes.of[buffer];
-    const std::int64_t address = view.plan().address[buffer];
+    const std::int64_t address = view.plan().at(buffer);
     if (!lifetime.used() || address == kNowhere) continue;
     const Buffer of = table.at(buffer);
     rank.push_back(of.rank);

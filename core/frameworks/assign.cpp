@@ -31,19 +31,55 @@ void for_each_rank(const BufferTable& table, Visit visit) {
               [&](std::size_t rank) { visit(static_cast<std::int32_t>(rank)); });
 }
 
-// Gives each rank what capo's own plan gives it.
-void run_safely(const BufferTable& table, const Course& capture, SafePlanner& planner) {
-  if (!capture.swept) run_course(table, capture, planner);
-  for_each_rank(table, [&](std::int32_t rank) {
-    if (capture.swept) capture.swept->run(table, rank, planner);
-    planner.lay_out(rank);
-  });
+// Tells each rank's visitor what happens to that rank.
+template <typename OfRank>
+class ByRank final : public CourseVisitor {
+ public:
+  template <typename Make>
+  ByRank(const BufferTable& table, Make make) {
+    of_ranks_.reserve(table.ranks());
+    for (std::size_t r = 0; r < table.ranks(); ++r)
+      of_ranks_.push_back(make(static_cast<std::int32_t>(r)));
+  }
+
+  void work(std::int32_t rank, const Work& work, BufferId fed_by, const Clock& clock) override {
+    of(rank).work(rank, work, fed_by, clock);
+  }
+  void sent(const Sending& sending, const Clock& clock) override {
+    of(sending.rank).sent(sending, clock);
+  }
+  void receiving(const Receiving& receiving, const Clock& clock) override {
+    of(receiving.rank).receiving(receiving, clock);
+  }
+  [[nodiscard]] OfRank& of(std::int32_t rank) { return of_ranks_[RankId(rank).index()]; }
+
+ private:
+  std::vector<OfRank> of_ranks_;
+};
+
+// Runs the course by capo's own planner, and calls over(rank, its planner) when a rank is over.
+template <typename Over>
+void run_safely(const BufferTable& table, const Course& capture, Over over) {
+  const auto planner_of = [&](std::int32_t rank) { return SafePlanner(table, *capture.map, rank); };
+  if (capture.swept) {
+    for_each_rank(table, [&](std::int32_t rank) {
+      SafePlanner planner = planner_of(rank);
+      capture.swept->run(table, rank, planner);
+      over(rank, planner);
+    });
+    return;
+  }
+  ByRank<SafePlanner> planners(table, planner_of);
+  run_course(table, capture, planners);
+  for_each_rank(table, [&](std::int32_t rank) { over(rank, planners.of(rank)); });
 }
 
 void plan_safely(const BufferTable& table, const Course& capture, Plan& plan) {
-  SafePlanner safe(table, *capture.map, plan.address);
-  run_safely(table, capture, safe);
-  plan.ranks = safe.memory();
+  plan.ranks.resize(table.ranks());
+  run_safely(table, capture, [&](std::int32_t rank, SafePlanner& planner) {
+    planner.lay_out(plan.address);
+    plan.ranks[RankId(rank).index()] = planner.memory();
+  });
 }
 
 void plan_like_te(const BufferTable& table, const Course& capture, Plan& plan) {
@@ -75,20 +111,20 @@ void plan_like_megatron(const BufferTable& table, const Course& capture, const C
 
 void add_under_every_plan(const BufferTable& table, const Course& capture,
                           std::vector<RankMemory>& memory) {
-  std::vector<std::int64_t> nowhere(table.all(), kNowhere);
-  SafePlanner safe(table, *capture.map, nowhere);
-  run_safely(table, capture, safe);
-  for (std::size_t r = 0; r < memory.size(); ++r) {
-    memory[r].lower_bound = safe.memory()[r].lower_bound;
-    memory[r].transfers = safe.memory()[r].transfers;
-  }
+  run_safely(table, capture, [&](std::int32_t rank, const SafePlanner& planner) {
+    const RankMemory safe = planner.memory();
+    memory[RankId(rank).index()].lower_bound = safe.lower_bound;
+    memory[RankId(rank).index()].transfers = safe.transfers;
+  });
 }
 
 Plan assign(const BufferTable& table, const Course& capture, PlanKind kind, Granularity granularity,
             LowerBounds bounds, const Course* replay) {
+  // TransformerEngine says nothing of receives, whose buffers are the last.
+  const std::size_t addresses = kind == PlanKind::Te ? table.size() : table.all();
   Plan plan{.kind = kind,
             .granularity = granularity,
-            .address = std::vector<std::int64_t>(table.all(), kNowhere),
+            .address = std::vector<std::int64_t>(addresses, kNowhere),
             .ranks = {},
             .tensor = {},
             .made = {}};
@@ -110,36 +146,6 @@ Plan assign(const BufferTable& table, const Course& capture, PlanKind kind, Gran
 }
 
 namespace {
-
-// Tells each rank's finder what happens to that rank.
-class Finders final : public CourseVisitor {
- public:
-  Finders(const BufferTable& table, const Plan& plan) {
-    finders_.reserve(table.ranks());
-    for (std::size_t r = 0; r < table.ranks(); ++r)
-      finders_.emplace_back(table, plan, static_cast<std::int32_t>(r), found);
-  }
-
-  void work(std::int32_t rank, const Work& work, BufferId fed_by, const Clock& clock) override {
-    of(rank).work(rank, work, fed_by, clock);
-  }
-  void sent(const Sending& sending, const Clock& clock) override {
-    of(sending.rank).sent(sending, clock);
-  }
-  void receiving(const Receiving& receiving, const Clock& clock) override {
-    of(receiving.rank).receiving(receiving, clock);
-  }
-  void end() {
-    for (HazardFinder& finder : finders_) finder.end();
-  }
-
-  std::vector<Hazard> found;
-
- private:
-  [[nodiscard]] HazardFinder& of(std::int32_t rank) { return finders_[RankId(rank).index()]; }
-
-  std::vector<HazardFinder> finders_;
-};
 
 std::vector<Hazard> judge_rank_by_rank(const BufferTable& table, const SweptCourse& replay,
                                        const Plan& plan) {
@@ -166,10 +172,12 @@ std::vector<Hazard> judge_rank_by_rank(const BufferTable& table, const SweptCour
 
 std::vector<Hazard> judge(const BufferTable& table, const Course& replay, const Plan& plan) {
   if (replay.swept) return judge_rank_by_rank(table, *replay.swept, plan);
-  Finders finders(table, plan);
+  std::vector<Hazard> found;
+  ByRank<HazardFinder> finders(
+      table, [&](std::int32_t rank) { return HazardFinder(table, plan, rank, found); });
   run_course(table, replay, finders);
-  finders.end();
-  return std::move(finders.found);
+  for (std::size_t r = 0; r < table.ranks(); ++r) finders.of(static_cast<std::int32_t>(r)).end();
+  return found;
 }
 
 }  // namespace capo

@@ -16,27 +16,28 @@
 #include "core/plan/plan.h"
 #include "core/plan/transfer_buffers.h"
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
 namespace capo {
 
-/// Events of one rank concern no other, so that several threads may tell it of several
-/// ranks.
+/// Plans the memory of one rank, and hears of no other. What it notes of each buffer it numbers
+/// among those of the rank, so that planning one rank at a time takes the memory of one.
 class SafePlanner final : public CourseVisitor {
  public:
-  /// Fills `address` of all buffers. All outlive the planner.
-  SafePlanner(const BufferTable& table, const StageMap& map, std::vector<std::int64_t>& address);
+  /// Both outlive the planner.
+  SafePlanner(const BufferTable& table, const StageMap& map, std::int32_t rank);
 
   void work(std::int32_t rank, const Work& work, BufferId fed_by, const Clock& clock) override;
   void sent(const Sending& sending, const Clock& clock) override;
   void receiving(const Receiving& receiving, const Clock& clock) override;
 
-  /// Gives every buffer of a rank its address once that rank's course is over.
-  /// memory().lower_bound is known without.
-  void lay_out(std::int32_t rank);
+  /// Gives every buffer of the rank its address once the rank's course is over, and lets go what
+  /// it noted. memory() has the pool from then on, and its lower bound and transfers before.
+  void lay_out(std::vector<std::int64_t>& address);
 
-  [[nodiscard]] const std::vector<RankMemory>& memory() const { return memory_; }
+  [[nodiscard]] RankMemory memory() const;
 
  private:
   // Memory that one stream gives out, which it takes back when a use is over for that stream.
@@ -48,28 +49,30 @@ class SafePlanner final : public CourseVisitor {
     std::int64_t alive = 0;
     std::int64_t most = 0;  // bytes that were alive at once
   };
-  struct Rank {
-    Lane main;
-    Lane apart;                      // scratch of weight gradients on their own stream
-    std::vector<BufferId> spare;     // earlier layers of the work at hand no longer need them
-    std::vector<BufferId> read;      // by the layer at hand
-    BufferId handed_on = kNoBuffer;  // the grad input that leaves the rank while others are made
-    std::optional<std::uint32_t> main_stream;
-  };
+  static constexpr std::uint32_t kNoBlock = 0xffffffff;
 
   void settle(Lane& lane, const Clock& clock);
-  void take(Rank& rank, Lane& lane, BufferId buffer, std::int64_t bytes, std::uint8_t uses);
-  void give_up(Rank& rank, const Work& work, BufferId buffer, Point now, bool apart);
-  void lay_out_lane(Lane& lane, Region region);
+  void take(Lane& lane, BufferId buffer, std::int64_t bytes, std::uint8_t uses);
+  void give_up(const Work& work, BufferId buffer, Point now, bool apart);
+  void lay_out_lane(Lane& lane, Region region, std::vector<std::int64_t>& address);
   void drop(Lane& lane, BufferId buffer);
-  [[nodiscard]] bool feeds_another(std::int32_t rank, const Work& work, std::int32_t layer) const;
+  [[nodiscard]] bool feeds_another(const Work& work, std::int32_t layer) const;
+  [[nodiscard]] std::uint32_t& block_of(BufferId buffer) { return block_[buffer - first_]; }
+  [[nodiscard]] std::uint8_t& uses_left(BufferId buffer) { return uses_left_[buffer - first_]; }
 
   const BufferTable& table_;
   const StageMap& map_;
-  std::vector<std::int64_t>& address_;   // blocks of the lane, until lay_out() makes addresses
+  std::int32_t rank_;
+  BufferId first_;                       // of the rank's graphs
+  std::vector<std::uint32_t> block_;     // of its lane, by buffer; kNoBlock: it has none
   std::vector<std::uint8_t> uses_left_;  // by buffer
-  std::vector<Rank> ranks_;
-  std::vector<RankMemory> memory_;
+  Lane main_;
+  Lane apart_;                      // scratch of weight gradients on their own stream
+  std::vector<BufferId> spare_;     // earlier layers of the work at hand no longer need them
+  std::vector<BufferId> read_;      // by the layer at hand
+  BufferId handed_on_ = kNoBuffer;  // the grad input that leaves the rank while others are made
+  std::optional<std::uint32_t> main_stream_;
+  RankMemory memory_;
   TransferPlanner transfers_;
 };
 

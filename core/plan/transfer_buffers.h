@@ -21,17 +21,19 @@
 
 namespace capo {
 
-/// Hears of a course what concerns transfers.
+/// Hears of a course what concerns the transfers of one rank.
 class TransferPlanner {
  public:
-  /// Fills `address` of the buffers of receives, and what `memory` has of transfers, which are as
-  /// large as they have to be. All outlive the planner.
-  TransferPlanner(const BufferTable& table, const StageMap& map, std::vector<std::int64_t>& address,
-                  std::vector<RankMemory>& memory);
+  /// Both outlive the planner.
+  TransferPlanner(const BufferTable& table, const StageMap& map, std::int32_t rank);
 
   void receiving(const Receiving& receiving, const Clock& clock);
-  void work(std::int32_t rank, const Work& work, const Clock& clock);
-  void sent(const Sending& sending, std::int64_t bytes, const Clock& clock);
+  void work(const Work& work, const Clock& clock);
+  void sent(std::int64_t bytes, const Point& received, const Clock& clock);
+
+  /// Gives the buffers of the rank's receives their addresses.
+  void fill(std::vector<std::int64_t>& address) const;
+  [[nodiscard]] const TransferMemory& memory() const { return memory_; }
 
  private:
   struct Slot {
@@ -39,21 +41,20 @@ class TransferPlanner {
     std::int64_t bytes = 0;
     Point read;  // the reader of what it held last
   };
-  struct Rank {
-    std::vector<Slot> free;
-    PendingUses<std::int64_t> sends;  // by their bytes
-    std::size_t sending = 0;
-    std::int64_t bytes = 0;  // of what is being sent
-  };
 
-  [[nodiscard]] std::int64_t slot_for(std::size_t rank, std::int64_t bytes, const Clock& clock);
-  void made(std::int32_t rank, const Work& work, const Clock& clock);
+  [[nodiscard]] std::int64_t slot_for(std::int64_t bytes, const Clock& clock);
+  void made(const Work& work, const Clock& clock);
 
   const BufferTable& table_;
   const StageMap& map_;
-  std::vector<std::int64_t>& address_;
-  std::vector<RankMemory>& memory_;
-  std::vector<Rank> ranks_;
+  std::int32_t rank_;
+  RankBuffers buffers_;
+  std::vector<std::int64_t> address_;  // by buffer among those of the rank's receives
+  std::vector<Slot> free_;
+  PendingUses<std::int64_t> sends_;  // by their bytes
+  std::size_t sending_ = 0;
+  std::int64_t bytes_ = 0;  // of what is being sent
+  TransferMemory memory_;
 };
 
 }  // namespace capo
