@@ -147,32 +147,26 @@ Plan assign(const BufferTable& table, const Course& capture, PlanKind kind, Gran
 
 namespace {
 
-std::vector<Hazard> judge_rank_by_rank(const BufferTable& table, const SweptCourse& replay,
-                                       const Plan& plan) {
-  std::vector<std::vector<Hazard>> found(table.ranks());
+HazardList judge_rank_by_rank(const BufferTable& table, const SweptCourse& replay,
+                              const Plan& plan) {
+  std::vector<HazardList> found(table.ranks());
   for_each_rank(table, [&](std::int32_t rank) {
-    std::vector<Hazard>& of_rank = found[RankId(rank).index()];
+    HazardList& of_rank = found[RankId(rank).index()];
     HazardFinder finder(table, plan, rank, of_rank);
     replay.run(table, rank, finder);
     finder.end();
-    of_rank.shrink_to_fit();
+    of_rank.close();
   });
-  std::size_t count = 0;
-  for (const auto& of_rank : found) count += of_rank.size();
-  std::vector<Hazard> all;
-  all.reserve(count);
-  for (auto& of_rank : found) {
-    all.insert(all.end(), of_rank.begin(), of_rank.end());
-    of_rank = {};
-  }
+  HazardList all;
+  for (HazardList& of_rank : found) all.append(std::move(of_rank));
   return all;
 }
 
 }  // namespace
 
-std::vector<Hazard> judge(const BufferTable& table, const Course& replay, const Plan& plan) {
+HazardList judge(const BufferTable& table, const Course& replay, const Plan& plan) {
   if (replay.swept) return judge_rank_by_rank(table, *replay.swept, plan);
-  std::vector<Hazard> found;
+  HazardList found;
   ByRank<HazardFinder> finders(
       table, [&](std::int32_t rank) { return HazardFinder(table, plan, rank, found); });
   run_course(table, replay, finders);

@@ -2,7 +2,7 @@
 //
 //   const Course course = ...;             how the step runs
 //   Plan plan = assign(table, course, PlanKind::Te, Granularity::PerAction);
-//   std::vector<Hazard> hazards = judge(table, course, plan);
+//   HazardList hazards = judge(table, course, plan);
 //
 // Capture gives memory out, and replay uses it: the two courses may differ, and a plan made for the
 // one may be judged by the other. It is linear in the tasks at a fixed number of ranks; bench/plan
@@ -70,7 +70,6 @@ void add_under_every_plan(const BufferTable& table, const Course& capture,
                           std::vector<RankMemory>& memory);
 
 /// They stand in the order in which the course meets them; a sweep meets them rank by rank.
-[[nodiscard]] std::vector<Hazard> judge(const BufferTable& table, const Course& replay,
-                                        const Plan& plan);
+[[nodiscard]] HazardList judge(const BufferTable& table, const Course& replay, const Plan& plan);
 
 }  // namespace capo

@@ -20,8 +20,24 @@ bool any_is_somewhere(const Plan& plan, BufferId first, std::size_t count) {
 
 }  // namespace
 
+HazardList::Kept::Kept(const Hazard& of)
+    : rank_(of.victim.rank),
+      chunk_(of.victim.chunk),
+      layer_(of.victim.layer),
+      microbatch_(of.victim.microbatch),
+      taker_(of.taker),
+      writer_(of.writer.entry),
+      reader_(of.reader.entry),
+      victim_(of.victim.kind),
+      writer_kind_(of.writer.kind),
+      reader_kind_(of.reader.kind),
+      race_(of.race),
+      window_(of.window) {
+  static_assert(sizeof(Kept) == 32);
+}
+
 HazardFinder::HazardFinder(const BufferTable& table, const Plan& plan, std::int32_t rank,
-                           std::vector<Hazard>& found)
+                           HazardList& found)
     : table_(table),
       plan_(plan),
       rank_(rank),
@@ -43,19 +59,22 @@ HazardFinder::EventId HazardFinder::note(const MemoryUser& user, Point point, Po
 void HazardFinder::add(BufferId victim, BufferId taker, EventId writer, EventId reader, bool race,
                        bool window) {
   if (victim >= table_.all()) victim -= static_cast<BufferId>(table_.all());
-  // A piece of work reads a tensor as often as it is somebody's buffer.
-  const auto same = [&](const Hazard& hazard) {
-    return hazard.reader == events_[reader].user && hazard.writer == events_[writer].user &&
-           hazard.victim == table_.at(victim);
-  };
-  const auto of_this_work = found_.begin() + static_cast<std::ptrdiff_t>(found_before_);
-  if (!plan_.tensor.empty() && std::any_of(of_this_work, found_.end(), same)) return;
-  found_.push_back({.victim = table_.at(victim),
-                    .taker = taker,
-                    .writer = events_[writer].user,
-                    .reader = events_[reader].user,
-                    .race = race,
-                    .window = window});
+  const Hazard hazard{.victim = table_.at(victim),
+                      .taker = taker,
+                      .writer = events_[writer].user,
+                      .reader = events_[reader].user,
+                      .race = race,
+                      .window = window};
+  if (!plan_.tensor.empty()) {
+    // A piece of work reads a tensor as often as it is somebody's buffer.
+    const auto same = [&](const Hazard& other) {
+      return other.reader == hazard.reader && other.writer == hazard.writer &&
+             other.victim == hazard.victim;
+    };
+    if (std::any_of(of_this_work_.begin(), of_this_work_.end(), same)) return;
+    of_this_work_.push_back(hazard);
+  }
+  found_.push_back(hazard);
 }
 
 void HazardFinder::write(BufferId buffer, std::int64_t bytes, EventId event, const Clock& clock) {
@@ -141,7 +160,7 @@ void HazardFinder::read(BufferId buffer, EventId event, const Clock& clock, bool
 void HazardFinder::work(std::int32_t rank, const Work& work, BufferId fed_by, const Clock& clock) {
   const MemoryUser user{.rank = rank, .entry = work.entry, .kind = work.kind};
   const EventId event = note(user, clock.now(), clock.now());
-  found_before_ = found_.size();
+  of_this_work_.clear();
   if (last_ == kNone || work.entry >= events_[last_].user.entry) last_ = event;
   BufferId handing_on = kNoBuffer;
   if (fed_by != kNoBuffer) read(fed_by, event, clock);
@@ -172,7 +191,7 @@ void HazardFinder::work(std::int32_t rank, const Work& work, BufferId fed_by, co
 // No backward ends the send of the last one, but the step does, behind all work of the rank.
 void HazardFinder::end() {
   if (handed_on_ == kNoBuffer) return;
-  found_before_ = found_.size();
+  of_this_work_.clear();
   read(handed_on_, last_, Clock(nullptr, events_[last_].point), true);
 }
 
@@ -188,6 +207,7 @@ void HazardFinder::sent(const Sending& sending, const Clock& clock) {
 }
 
 void HazardFinder::receiving(const Receiving& receiving, const Clock& clock) {
+  if (!has_receives_) return;
   const EventId event =
       note({.rank = receiving.rank, .entry = receiving.entry, .kind = receiving.kind}, clock.now(),
            clock.now());

@@ -20,8 +20,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace capo {
@@ -49,6 +51,108 @@ struct Hazard {
   }
 };
 
+/// Hazards in the order in which they were found. A large step may have one for each of its
+/// backwards, so each takes 32 bytes and is made when it is asked for, and lists are joined without
+/// being copied.
+class HazardList {
+ public:
+  class Iterator;
+
+  /// Precondition: victim, writer and reader are of one rank.
+  void push_back(const Hazard& hazard) {
+    if (parts_.empty()) parts_.emplace_back();
+    parts_.back().emplace_back(hazard);
+    ++size_;
+  }
+  void append(HazardList&& more) {
+    for (Part& part : more.parts_) parts_.push_back(std::move(part));
+    size_ += more.size_;
+  }
+  /// Gives back memory that is held for more.
+  void close() {
+    for (Part& part : parts_) part.shrink_to_fit();
+  }
+
+  [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] bool empty() const { return size_ == 0; }
+  [[nodiscard]] Iterator begin() const;
+  [[nodiscard]] Iterator end() const;
+
+ private:
+  class Kept {
+   public:
+    explicit Kept(const Hazard& of);
+    [[nodiscard]] Hazard made() const {
+      return {.victim = {.rank = rank_,
+                         .chunk = chunk_,
+                         .layer = layer_,
+                         .microbatch = microbatch_,
+                         .kind = victim_},
+              .taker = taker_,
+              .writer = {.rank = rank_, .entry = writer_, .kind = writer_kind_},
+              .reader = {.rank = rank_, .entry = reader_, .kind = reader_kind_},
+              .race = race_,
+              .window = window_};
+    }
+
+   private:
+    std::int32_t rank_;
+    std::int32_t chunk_;
+    std::int32_t layer_;
+    std::int32_t microbatch_;
+    BufferId taker_;
+    std::uint32_t writer_;
+    std::uint32_t reader_;
+    BufferKind victim_;
+    Kind writer_kind_;
+    Kind reader_kind_;
+    bool race_ : 1;
+    bool window_ : 1;
+  };
+  using Part = std::vector<Kept>;
+
+  std::vector<Part> parts_;  // none is empty
+  std::size_t size_ = 0;
+};
+
+class HazardList::Iterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = Hazard;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const Hazard*;
+  using reference = Hazard;
+
+  Hazard operator*() const { return (*part_)[at_].made(); }
+  Iterator& operator++() {
+    if (++at_ == part_->size()) {
+      ++part_;
+      at_ = 0;
+    }
+    return *this;
+  }
+  Iterator operator++(int) {
+    const Iterator before = *this;
+    ++*this;
+    return before;
+  }
+  bool operator==(const Iterator&) const = default;
+
+ private:
+  friend class HazardList;
+  explicit Iterator(std::vector<Part>::const_iterator part) : part_(part) {}
+
+  std::vector<Part>::const_iterator part_;
+  std::size_t at_ = 0;
+};
+
+inline HazardList::Iterator HazardList::begin() const {
+  return Iterator(parts_.begin());
+}
+inline HazardList::Iterator HazardList::end() const {
+  return Iterator(parts_.end());
+}
+
 /// The kind of memory, under the name that JSON and the user give it.
 enum class HazardKind : std::uint8_t { StaticInput, GradOutput, Pool, P2pWindow };
 
@@ -62,8 +166,7 @@ enum class HazardKind : std::uint8_t { StaticInput, GradOutput, Pool, P2pWindow 
 class HazardFinder final : public CourseVisitor {
  public:
   /// Adds hazards to `found` in the order in which the course meets them. All outlive it.
-  HazardFinder(const BufferTable& table, const Plan& plan, std::int32_t rank,
-               std::vector<Hazard>& found);
+  HazardFinder(const BufferTable& table, const Plan& plan, std::int32_t rank, HazardList& found);
 
   void work(std::int32_t rank, const Work& work, BufferId fed_by, const Clock& clock) override;
   void sent(const Sending& sending, const Clock& clock) override;
@@ -132,7 +235,7 @@ class HazardFinder final : public CourseVisitor {
   const Plan& plan_;
   std::int32_t rank_;
   RankBuffers buffers_;
-  std::vector<Hazard>& found_;
+  HazardList& found_;
   bool has_receives_;
   std::vector<State> states_;  // by buffer of the rank, and behind these by what is made
   std::map<std::int64_t, Held> held_;
@@ -140,7 +243,7 @@ class HazardFinder final : public CourseVisitor {
   BufferId handed_on_ = kNoBuffer;  // the grad input that a send may still be reading
   EventId last_ = kNone;            // the work that stands last in the order
   std::vector<Event> events_;
-  std::size_t found_before_ = 0;  // hazards before the piece of work at hand
+  std::vector<Hazard> of_this_work_;  // found since it began, if buffers can be one tensor
 };
 
 }  // namespace capo

@@ -174,46 +174,47 @@ Course PlanView::course_of(const Wiring& wiring) const {
 // A sweep meets hazards in another order than the graph, which is the order that reports have, and
 // of a given plan, whose receives write where it says, it may take for a race what is none. The
 // order alone is not worth the graph of a large step.
-std::vector<Hazard> PlanView::hazards_of(const Wiring& wiring, const Course& course,
-                                         bool findings_alone) const {
+HazardList PlanView::hazards_of(const Wiring& wiring, const Course& course,
+                                bool findings_alone) const {
   constexpr std::size_t kLarge = std::size_t{1} << 23;
-  std::vector<Hazard> found = judge(table_, course, *plan_);
+  HazardList found = judge(table_, course, *plan_);
   const bool alike = plan_->kind != PlanKind::Given && (findings_alone || table_.all() > kLarge);
   if (found.empty() || !course.swept || alike) return found;
   return judge(table_, course_of(wiring), *plan_);
 }
 
 void PlanView::judge_all(const Subject& subject) {
-  const auto action_of = [&](const Wiring& wiring, const MemoryUser& user) {
-    const auto& order = wiring.schedule().ranks[RankId(user.rank).index()].order;
-    return order[user.entry].action();
+  const auto signature = [&](const Wiring& wiring, const Hazard& hazard) {
+    const auto& order = wiring.schedule().ranks[RankId(hazard.reader.rank).index()].order;
+    return signature_of(table_, hazard, order[hazard.reader.entry].action());
   };
   const Wiring& capture = *subject.wirings.front();
-  const Wiring& replay = *subject.wirings.back();
-  std::set<Signature> captured;  // filled where the two differ
+  replay_ = subject.wirings.back().get();
   const bool findings_alone = subject.options.findings_alone;
-  std::vector<Hazard> found = hazards_of(capture, captured_, findings_alone);
-  if (&capture != &replay) {
-    for (const Hazard& hazard : found) {
-      captured.insert(signature_of(table_, hazard, action_of(capture, hazard.reader)));
-    }
-    found = hazards_of(replay, shortest_course_of(replay, subject.options), findings_alone);
-  }
-  hazards_.reserve(found.size());
-  for (const Hazard& hazard : found) {
-    const Buffer& victim = hazard.victim;
-    JudgedHazard judged{.hazard = hazard, .wiring = &replay, .kind = kind_of(hazard)};
-    const bool allocated = judged.kind == HazardKind::Pool || judged.kind == HazardKind::P2pWindow;
-    const bool always = victim.kind == BufferKind::GradOutput && is_backward(hazard.reader.kind);
-    judged.unsure = !allocated && !always &&
-                    !table_.facts(victim.rank, victim.chunk, victim.layer).aliases_declared;
-    judged.possible = judged.unsure || plan_->kind == PlanKind::McoreLocal ||
-                      (allocated && plan_->kind == PlanKind::Te);
-    judged.by_replay =
-        &capture != &replay &&
-        !captured.contains(signature_of(table_, hazard, action_of(replay, hazard.reader)));
-    hazards_.push_back(judged);
-  }
+  found_ = hazards_of(capture, captured_, findings_alone);
+  if (&capture == replay_) return;
+  std::set<Signature> captured;
+  for (const Hazard& hazard : found_) captured.insert(signature(capture, hazard));
+  found_ = hazards_of(*replay_, shortest_course_of(*replay_, subject.options), findings_alone);
+  for (const Hazard& hazard : found_)
+    by_replay_.push_back(!captured.contains(signature(*replay_, hazard)));
+}
+
+JudgedHazard PlanView::judged(const Hazard& hazard, std::size_t number) const {
+  JudgedHazard judged{.hazard = hazard, .wiring = replay_, .kind = kind_of(hazard)};
+  const Buffer& victim = hazard.victim;
+  const bool allocated = judged.kind == HazardKind::Pool || judged.kind == HazardKind::P2pWindow;
+  const bool always = victim.kind == BufferKind::GradOutput && is_backward(hazard.reader.kind);
+  judged.unsure = !allocated && !always &&
+                  !table_.facts(victim.rank, victim.chunk, victim.layer).aliases_declared;
+  judged.possible = judged.unsure || plan_->kind == PlanKind::McoreLocal ||
+                    (allocated && plan_->kind == PlanKind::Te);
+  judged.by_replay = !by_replay_.empty() && by_replay_[number];
+  return judged;
+}
+
+JudgedHazard JudgedHazards::Iterator::operator*() const {
+  return view_->judged(*at_, number_);
 }
 
 }  // namespace capo

@@ -16,6 +16,8 @@
 #include "core/rules/wiring.h"
 #include "core/text/refusal.h"
 
+#include <cstddef>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -30,6 +32,54 @@ struct JudgedHazard {
   bool unsure = false;     ///< nobody declared whether the reader reads it
   bool possible = false;   ///< it depends on PyTorch's allocator, or on operands nobody declared
   bool by_replay = false;  ///< replayed as captured there would be none
+};
+
+class PlanView;
+
+/// The hazards of a plan view, each judged when it is asked for.
+class JudgedHazards {
+ public:
+  class Iterator {
+   public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = JudgedHazard;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const JudgedHazard*;
+    using reference = JudgedHazard;
+
+    JudgedHazard operator*() const;
+    Iterator& operator++() {
+      ++at_;
+      ++number_;
+      return *this;
+    }
+    Iterator operator++(int) {
+      const Iterator before = *this;
+      ++*this;
+      return before;
+    }
+    bool operator==(const Iterator& other) const { return at_ == other.at_; }
+
+   private:
+    friend class JudgedHazards;
+    Iterator(const PlanView& view, HazardList::Iterator at) : view_(&view), at_(at) {}
+
+    const PlanView* view_;
+    HazardList::Iterator at_;
+    std::size_t number_ = 0;
+  };
+
+  /// Both outlive it.
+  JudgedHazards(const PlanView& view, const HazardList& found) : view_(view), found_(found) {}
+
+  [[nodiscard]] std::size_t size() const { return found_.size(); }
+  [[nodiscard]] bool empty() const { return found_.empty(); }
+  [[nodiscard]] Iterator begin() const { return {view_, found_.begin()}; }
+  [[nodiscard]] Iterator end() const { return {view_, found_.end()}; }
+
+ private:
+  const PlanView& view_;
+  const HazardList& found_;
 };
 
 /// Whether a rank replays other actions than it captured, or the same in another order or grouping.
@@ -75,7 +125,7 @@ class PlanView {
   /// How the orders of a wiring run: the captured ones, or those that are replayed. Views into
   /// both.
   [[nodiscard]] Course course_of(const Wiring& wiring) const;
-  [[nodiscard]] const std::vector<JudgedHazard>& hazards() const { return hazards_; }
+  [[nodiscard]] JudgedHazards hazards() const { return {*this, found_}; }
 
  private:
   void make_plan(const Subject& subject);
@@ -83,8 +133,11 @@ class PlanView {
   void warm_up(Plan& plan, bool keeps_outputs) const;
   void judge_all(const Subject& subject);
   [[nodiscard]] Course shortest_course_of(const Wiring& wiring, const CheckOptions& options) const;
-  [[nodiscard]] std::vector<Hazard> hazards_of(const Wiring& wiring, const Course& course,
-                                               bool findings_alone) const;
+  [[nodiscard]] HazardList hazards_of(const Wiring& wiring, const Course& course,
+                                      bool findings_alone) const;
+  friend class JudgedHazards::Iterator;
+  /// `number` is its position among those that were found.
+  [[nodiscard]] JudgedHazard judged(const Hazard& hazard, std::size_t number) const;
 
   bool declared_ = false;
   std::vector<std::vector<Delay>> delay_;
@@ -93,7 +146,9 @@ class PlanView {
   mutable Course captured_;
   std::shared_ptr<const Plan> plan_ = std::make_shared<const Plan>();
   std::optional<Refusal> misfit_;
-  std::vector<JudgedHazard> hazards_;
+  const Wiring* replay_ = nullptr;
+  HazardList found_;
+  std::vector<bool> by_replay_;  // by hazard; empty if orders are replayed as captured
   mutable std::vector<RankMemory> memory_;
 };
 

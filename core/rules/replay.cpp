@@ -139,14 +139,14 @@ void replay_order(const Context& context, Findings& out) {
     const auto at = divergence(ranks[r]);
     if (!at) continue;
     const auto rank = static_cast<std::int32_t>(r);
-    std::vector<const JudgedHazard*> caused;
+    std::vector<JudgedHazard> caused;
     for (const JudgedHazard& hazard : view.hazards()) {
-      if (hazard.by_replay && hazard.hazard.reader.rank == rank) caused.push_back(&hazard);
+      if (hazard.by_replay && hazard.hazard.reader.rank == rank) caused.push_back(hazard);
     }
     const bool told = context.options().plan.paged_stash && first_stranger(ranks[r]);
     if (caused.empty() && told) continue;  // by Y06
-    const bool error = std::any_of(caused.begin(), caused.end(), [&](const JudgedHazard* hazard) {
-      return severity_of(context.options().plan, view, *hazard) == Severity::Error;
+    const bool error = std::any_of(caused.begin(), caused.end(), [&](const JudgedHazard& hazard) {
+      return severity_of(context.options().plan, view, hazard) == Severity::Error;
     });
     const Severity severity = error ? Severity::Error : Severity::Warning;
     if (!out.found(severity)) continue;
@@ -157,8 +157,8 @@ void replay_order(const Context& context, Findings& out) {
     } else {
       // A read that is wrong for certain, if there is one.
       const auto certain = std::find_if(caused.begin(), caused.end(),
-                                        [](const auto* hazard) { return !hazard->possible; });
-      const JudgedHazard& first = certain == caused.end() ? *caused.front() : **certain;
+                                        [](const auto& hazard) { return !hazard.possible; });
+      const JudgedHazard& first = certain == caused.end() ? caused.front() : *certain;
       const Wiring& wiring = *first.wiring;
       finding.notes.push_back(
           {.text = harm_words(context, first) +

@@ -52,6 +52,47 @@ Lines te_hazards(const std::string& order, std::int32_t microbatches,
       PlannedStep(one_rank(order, microbatches), {}, {.aliases = aliases}).hazards(PlanKind::Te));
 }
 
+// --- lists ---------------------------------------------------------------------------------------
+
+Hazard numbered(std::int32_t number) {
+  const auto entry = static_cast<std::uint32_t>(number);
+  return {.victim = {.rank = number,
+                     .chunk = number + 1,
+                     .layer = number + 2,
+                     .microbatch = number + 3,
+                     .kind = BufferKind::GradInput},
+          .taker = entry + 4,
+          .writer = {.rank = number, .entry = entry + 5, .kind = Kind::Backward},
+          .reader = {.rank = number, .entry = entry + 6, .kind = Kind::SendBackward},
+          .race = number % 2 == 0,
+          .window = number % 3 == 0};
+}
+
+HazardList list_from(std::int32_t first, std::int32_t end) {
+  HazardList list;
+  for (std::int32_t number = first; number < end; ++number) list.push_back(numbered(number));
+  return list;
+}
+
+TEST(HazardLists, GiveBackWhatTheyHoldInItsOrderAndWhenTheyAreJoined) {
+  HazardList all;
+  EXPECT_TRUE(all.empty());
+  EXPECT_EQ(all.begin(), all.end());
+  all.append(list_from(0, 3));
+  all.append(HazardList());
+  all.append(list_from(3, 4));
+  all.push_back(numbered(4));
+  all.close();
+  EXPECT_EQ(all.size(), 5U);
+  std::int32_t number = 0;
+  for (const Hazard& hazard : all) {
+    EXPECT_EQ(hazard, numbered(number));
+    EXPECT_EQ(hazard.victim, numbered(number).victim);
+    ++number;
+  }
+  EXPECT_EQ(number, 5);
+}
+
 // --- TransformerEngine's plan --------------------------------------------------------------------
 
 TEST(Hazards, AForwardTakesTheInputOfAWeightGradientThatIsStillToCome) {

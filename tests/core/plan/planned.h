@@ -13,6 +13,10 @@
 
 namespace capo::testing_support {
 
+inline std::vector<Hazard> as_vector(const HazardList& found) {
+  return {found.begin(), found.end()};
+}
+
 /// As the step runs; a plan of it outlives neither.
 class PlannedStep {
  public:
@@ -46,7 +50,7 @@ class PlannedStep {
 
   [[nodiscard]] Plan plan(PlanKind kind) const { return assign(table_, course_, kind); }
   [[nodiscard]] std::vector<Hazard> hazards(const Plan& plan) const {
-    return judge(table_, course_, plan);
+    return as_vector(judge(table_, course_, plan));
   }
   [[nodiscard]] std::vector<Hazard> hazards(PlanKind kind) const { return hazards(plan(kind)); }
 

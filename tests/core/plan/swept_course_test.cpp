@@ -22,6 +22,7 @@
 namespace capo {
 namespace {
 
+using testing_support::as_vector;
 using testing_support::PlannedStep;
 using testing_support::random_schedule;
 using testing_support::Shape;
@@ -146,7 +147,7 @@ void expect_alike(const PlannedStep& step, SeenAlike& seen) {
   EXPECT_TRUE(judge(step.table(), course, assign(step.table(), course, PlanKind::Safe)).empty());
   const Plan te = step.plan(PlanKind::Te);
   const HazardSet hazards = hazard_set(step, step.hazards(te));
-  const HazardSet by_sweep_found = hazard_set(step, judge(step.table(), course, te));
+  const HazardSet by_sweep_found = hazard_set(step, as_vector(judge(step.table(), course, te)));
   EXPECT_EQ(hazards, by_sweep_found);
   seen.hazards += hazards.size();
   seen.hurt += hazards.empty() ? 0 : 1;
