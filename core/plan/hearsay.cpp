@@ -35,14 +35,16 @@ Hearsay::Hearsay(const SweptTransfers& transfers, const SweptLog& log)
       cells_(transfers.microbatches),
       around_(log.ranks.size()) {
   if (!by_transfers()) place_computations();
-  // Both ways around go on at once, if that is worth a thread.
-  constexpr std::size_t kFewTransfers = 1'000'000;
   std::size_t transfers_of_all = 0;
   for (const SweptRank& rank : log_) transfers_of_all += rank.transfers.size();
-  const unsigned threads = transfers_of_all < kFewTransfers ? 1 : 2;
+  const unsigned threads = threads_worth(transfers_of_all);
+  Told told(log_.size());
   for (const std::vector<RankId>& ring : rings_of(neighbours_)) {
+    in_parallel(ring.size(), threads,
+                [&](std::size_t at) { told[ring[at].index()] = straight(ring[at]); });
+    // Both ways around go on at once.
     in_parallel(2, threads, [&](std::size_t way) {
-      go_around(way == 0 ? ring : std::vector<RankId>(ring.rbegin(), ring.rend()));
+      go_around(way == 0 ? ring : std::vector<RankId>(ring.rbegin(), ring.rend()), told);
     });
   }
 }
@@ -65,25 +67,44 @@ void Hearsay::place_computations() {
 // Tells each rank of the ring what it hears of the next one from the one before it. Each step goes
 // back by one rank; those of all ranks but two are taken in two parts, up to the first rank and
 // from there on, so that each part has one step more than that of a neighbour.
-void Hearsay::go_around(const std::vector<RankId>& ring) {
+void Hearsay::go_around(const std::vector<RankId>& ring, const Told& told) {
   const std::size_t count = ring.size();
   const auto position = [&](std::size_t of, std::size_t other) {
     return neighbours_[ring[of].index()].position_of(ring[other % count]);
   };
-  std::vector<KnownPlaces> steps;  // by place: that of the rank before
-  for (std::size_t at = 0; at < count; ++at)
-    steps.push_back(std::move(straight(ring[at])[position(at, at + count - 1)]));
-  std::vector<KnownPlaces> onward(
-      count);  // by place of the first rank: that of the one behind this one
-  onward[count - 1] = itself(steps[0].size());
+  // A rank knows, by its place, that of the rank before.
+  const auto step = [&](std::size_t at) -> const KnownPlaces& {
+    return told[ring[at].index()][position(at, at + count - 1)];
+  };
+  // The first rank knows, by its place, that of the one behind this one.
+  std::vector<KnownPlaces> onward(count);
+  onward[count - 1] = itself(step(0).size());
   for (std::size_t at = count - 1; at-- > 0;)
-    onward[at] = by_way_of(onward[at + 1], steps[(at + 2) % count]);
-  KnownPlaces to_first = itself(steps[0].size());
+    onward[at] = by_way_of(onward[at + 1], step((at + 2) % count));
+  KnownPlaces to_first = itself(step(0).size());
   for (std::size_t at = 0; at < count; ++at) {
-    if (at > 0) to_first = by_way_of(steps[at], to_first);
-    around_[ring[at].index()][position(at, at + 1)] = by_way_of(to_first, onward[at]);
+    if (at > 0) to_first = by_way_of(step(at), to_first);
+    const std::size_t behind = position(at, at + 1);
+    const std::size_t rank = ring[at].index();
+    around_[rank][behind] = later_than(told[rank][behind], to_first, onward[at]);
     onward[at] = {};
   }
+}
+
+Hearsay::Around Hearsay::later_than(const KnownPlaces& straight, const KnownPlaces& between,
+                                    const KnownPlaces& from_there) {
+  std::size_t first = straight.size();
+  std::size_t end = 0;
+  for (std::size_t place = 0; place < straight.size(); ++place) {
+    if (from_there[between[place]] <= straight[place]) continue;
+    first = std::min(first, place);
+    end = place + 1;
+  }
+  Around around{.first = first};
+  if (end > first) around.over.reserve(end - first);
+  for (std::size_t place = first; place < end; ++place)
+    around.over.push_back(from_there[between[place]]);
+  return around;
 }
 
 std::array<KnownPlaces, 2> Hearsay::straight(RankId rank) const {
@@ -152,9 +173,11 @@ std::array<Hearing, 2> Hearsay::of(RankId rank) const {
   std::array<KnownPlaces, 2> arrives = arrivals(rank);
   std::array<Hearing, 2> heard;
   for (std::size_t i = 0; i < heard.size(); ++i) {
-    const KnownPlaces& around = around_[rank.index()][i];
-    for (std::size_t place = 0; place < around.size(); ++place)
-      over[i][place] = std::max(over[i][place], around[place]);
+    const Around& around = around_[rank.index()][i];
+    for (std::size_t at = 0; at < around.over.size(); ++at) {
+      std::uint32_t& known = over[i][around.first + at];
+      known = std::max(known, around.over[at]);
+    }
     heard[i] = {.over = std::move(over[i]), .arrives = std::move(arrives[i])};
   }
   return heard;

@@ -10,7 +10,8 @@
 //
 // Word of a neighbour comes from that neighbour, and in a ring the other way round as well: place
 // by place, the latest place of the rank before that is known of, and so on around the ring. Going
-// to and fro on the way brings no later word. So all of it takes time and memory of places, however
+// to and fro on the way brings no later word. Of the two, only what is later than the other is kept
+// while ranks are asked about. So all of it takes time and memory of places, however
 // many ranks there are. Precondition: ranks lie in rows and rings (neighbours.h). Tested through
 // swept_course_test.cpp.
 
@@ -56,8 +57,18 @@ class Hearsay {
 
  private:
   [[nodiscard]] bool by_transfers() const { return transfers_.layout == Communicators::PerRank; }
+  // Word that comes the other way round, from the first place to the last at which it is later than
+  // what the neighbour tells itself.
+  struct Around {
+    std::size_t first = 0;
+    KnownPlaces over;  // by place from there on; empty if the word is never later, as in a row
+  };
+  using Told = std::vector<std::array<KnownPlaces, 2>>;  // by rank and neighbour
+
   void place_computations();
-  void go_around(const std::vector<RankId>& ring);
+  void go_around(const std::vector<RankId>& ring, const Told& told);
+  [[nodiscard]] static Around later_than(const KnownPlaces& straight, const KnownPlaces& between,
+                                         const KnownPlaces& from_there);
   // A rank hears this of its neighbours from themselves.
   [[nodiscard]] std::array<KnownPlaces, 2> straight(RankId rank) const;
   [[nodiscard]] std::array<KnownPlaces, 2> by_own_transfers(RankId rank) const;
@@ -68,9 +79,8 @@ class Hearsay {
   const std::vector<Neighbours>& neighbours_;  // by rank
   const std::vector<SweptRank>& log_;
   Cells cells_;
-  std::vector<KnownPlaces> computed_at_;  // by rank and cell; empty if places are transfers
-  // Each rank of a ring hears this of each neighbour the other way round; empty in a row.
-  std::vector<std::array<KnownPlaces, 2>> around_;
+  std::vector<KnownPlaces> computed_at_;       // by rank and cell; empty if places are transfers
+  std::vector<std::array<Around, 2>> around_;  // by rank and neighbour
 };
 
 }  // namespace capo
