@@ -103,11 +103,13 @@ Context::Context(const Context& like, const CheckOptions& options)
 void Context::forget_graphs() {
   if (plan_view_) te_plan_ = plan_view_->te_plan();
   plan_view_.reset();
+  for (const OrderView& order : orders_) order.by_microbatch.reset();
   for (const auto& wiring : wirings_) wiring->forget_graphs();
 }
 
 void Context::look_again() {
   like_ = nullptr;
+  clean_orders_ = false;
   te_plan_.reset();
   plan_view_.reset();
   wirings_.clear();

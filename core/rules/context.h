@@ -117,7 +117,8 @@ class Context {
 
   /// Counts the entries of an input that has changed, in the memory of those before.
   void look_again();
-  /// Frees what wirings() and plan_view() have made, which makes what they returned invalid.
+  /// Frees what wirings() and plan_view() have made, which makes what they returned invalid, and
+  /// the positions that for_each_microbatch() has sorted.
   void forget_graphs();
 
   [[nodiscard]] const Input& input() const { return input_; }
@@ -151,6 +152,12 @@ class Context {
   /// call plans and judges the whole step, the most expensive part of a check.
   [[nodiscard]] const PlanView& plan_view() const;
 
+  /// Whether rules that look at orders and their placement alone are known to find nothing, since
+  /// they found nothing in the context that this one is like.
+  [[nodiscard]] bool orders_known_clean() const { return like_ != nullptr && like_->clean_orders_; }
+  /// Notes that they found nothing here.
+  void note_clean_orders() const { clean_orders_ = true; }
+
   /// Calls `visit` for every microbatch of every chunk that occurs, by chunk and microbatch.
   static void for_each_microbatch(const OrderView& order,
                                   const std::function<void(const MicrobatchView&)>& visit);
@@ -167,6 +174,7 @@ class Context {
   std::vector<std::int32_t> backwards_;
   mutable std::vector<std::unique_ptr<Wiring>> wirings_;
   mutable std::unique_ptr<PlanView> plan_view_;
+  mutable bool clean_orders_ = false;
   std::shared_ptr<const Plan> te_plan_;  // of a plan view that is forgotten, for who is like this
 };
 

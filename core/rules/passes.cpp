@@ -152,7 +152,8 @@ Diagnostic too_large_finding(const PlanOptions& plan) {
 void Passes::run() {
   static const RulesByPass rules = rules_by_pass();
   for (const PassFacts& facts : kPasses) {
-    if (begin(facts.pass)) {
+    const bool known = facts.pass <= Pass::Placement && context_.orders_known_clean();
+    if (begin(facts.pass) && !known) {
       for (const Rule& rule : rules[as_index(facts.pass)]) {
         Findings findings(rule, out_);
         rule.check(context_, findings);
@@ -212,7 +213,10 @@ void Passes::end(Pass pass) {
   const bool clean = out_.errors() == 0;
   const auto note = [&](Ground ground) { clean_[as_index(ground)] = clean; };
   if (pass == Pass::Entries) note(Ground::Entries);
-  if (pass == Pass::Placement) note(Ground::Orders);
+  if (pass == Pass::Placement) {
+    note(Ground::Orders);
+    if (out_.empty()) context_.note_clean_orders();
+  }
   if (pass <= Pass::Transfers) note(Ground::All);
 }
 

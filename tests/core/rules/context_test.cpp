@@ -1,6 +1,8 @@
 #include "core/rules/context.h"
 
+#include "core/diag/diagnostics.h"
 #include "core/input/load.h"
+#include "core/rules/passes.h"
 #include "core/rules/plan_view.h"
 
 #include <gtest/gtest.h>
@@ -48,6 +50,25 @@ TEST(Context, MakesAgainWhatItForgot) {
   context.forget_graphs();
   EXPECT_EQ(context.plan_view().hazards().size(), hazards);
   EXPECT_EQ(context.wirings().size(), 1U);
+}
+
+TEST(Context, KnowsThatOrdersAreCleanIfTheyWereInTheOneThatItIsLike) {
+  const CheckOptions options;
+  for (const auto& [text, clean] : {std::pair("[1, -1]", true), std::pair("[-1, 1]", false)}) {
+    const Input input = input_of(text);
+    const Context context(input, options);
+    Diagnostics found;
+    Passes(context, found).run();
+    EXPECT_EQ(found.errors() == 0, clean);
+    EXPECT_FALSE(context.orders_known_clean()) << "it is like none";
+    const Context like(context, options);
+    EXPECT_EQ(like.orders_known_clean(), clean);
+    Diagnostics found_again;
+    Passes again(like, found_again);
+    again.run();
+    EXPECT_EQ(found_again.errors(), found.errors());
+    EXPECT_TRUE(again.ran(Pass::Counts));
+  }
 }
 
 // Few of many microbatches are sorted otherwise than all of them.
