@@ -155,8 +155,10 @@ void Durations::find_first_backwards() {
 double Durations::of(Vertex vertex) const {
   const TaskGraph& graph = subject_.graph;
   const TaskId first = graph.task_of[vertex];
-  if (graph.is_meeting(vertex) || vertex != graph.end(first)) return 0;
-  if (!graph.tasks.is_member(first)) return of_task(first);
+  const Task task = graph.tasks[first];
+  const Vertex end = task.start + (task.split ? 1 : 0);
+  if (vertex != end) return 0;  // a start, or a meeting point, which stands behind the end
+  if (!task.member) return of_task(first, task);
   double sum = 0;
   double longest = 0;
   std::size_t calls = 0;
@@ -169,12 +171,15 @@ double Durations::of(Vertex vertex) const {
   // A composite's computations share the device, a fused group's transfers go side by side.
   const bool composite = calls > 1;
   if (!composite) return sum;
-  return is_compute(graph.tasks[first].kind) ? sum * costs_.overlap : longest;
+  return is_compute(task.kind) ? sum * costs_.overlap : longest;
 }
 
 double Durations::of_task(TaskId task) const {
-  const Task& of = subject_.graph.tasks[task];
-  return is_compute(of.kind) ? computation(task) : communication(of);
+  return of_task(task, subject_.graph.tasks[task]);
+}
+
+double Durations::of_task(TaskId id, const Task& task) const {
+  return is_compute(task.kind) ? computation(id, task) : communication(task);
 }
 
 double Durations::backward(TaskId id, const TaskCosts& costs, bool whole) const {
@@ -212,8 +217,7 @@ double Durations::beside(TaskId task) const {
   return costs_of(of.rank, step_of(subject_.lowered, of)).beside;
 }
 
-double Durations::computation(TaskId id) const {
-  const Task& task = subject_.graph.tasks[id];
+double Durations::computation(TaskId id, const Task& task) const {
   const Step& step = step_of(subject_.lowered, task);
   const std::size_t rank = index(task.rank);
   const TaskCosts& costs = costs_of(task.rank, step);
@@ -249,14 +253,14 @@ double Durations::ahead(const Task& transfer) const {
 }
 
 double Durations::communication(const Task& task) const {
-  const Step& step = step_of(subject_.lowered, task);
-  const std::size_t rank = index(task.rank);
-  const std::size_t chunk = index(step.chunk) - 1;
   if (is_transfer(task.kind)) {
     if (subject_.links == Links::Buffered && !is_send(task.kind)) return 0;
     const LinkCosts link = link_of(task);
     return subject_.links == Links::Buffered ? link.occupied() : link.total();
   }
+  const Step& step = step_of(subject_.lowered, task);
+  const std::size_t rank = index(task.rank);
+  const std::size_t chunk = index(step.chunk) - 1;
   const bool apart = apart_[rank];
   const TaskCosts& costs = apart ? layers_[rank][chunk][step.layer] : chunks_[rank][chunk];
   switch (task.kind) {

@@ -85,7 +85,8 @@ class Durations {
   [[nodiscard]] double backward(TaskId id, const TaskCosts& costs, bool whole) const;
   void find_first_backwards();
   [[nodiscard]] bool is_further(TaskId task) const;
-  [[nodiscard]] double computation(TaskId id) const;
+  [[nodiscard]] double of_task(TaskId id, const Task& task) const;
+  [[nodiscard]] double computation(TaskId id, const Task& task) const;
   [[nodiscard]] double communication(const Task& task) const;
 
   const Subject& subject_;

@@ -24,7 +24,10 @@ class SharedRun {
         waits_(subject.graph.edges) {
     const std::size_t vertices = graph_.task_of.size();
     notes_.reserve(vertices);
-    for (Vertex vertex = 0; vertex < vertices; ++vertex) notes_.push_back(noted(vertex));
+    for (Vertex vertex = 0; vertex < vertices; ++vertex) {
+      notes_.push_back(noted(vertex));
+      times_.at[vertex].done = durations.of(vertex);  // until it has run
+    }
     if (goes_ahead_) {
       sent_at_.resize(vertices);
       alone_.resize(vertices);
@@ -152,7 +155,7 @@ class SharedRun {
   void start(Vertex vertex) {
     Device& device = device_of(vertex);
     times_.at[vertex].begin = now_;
-    const double duration = durations_.of(vertex);
+    const double duration = times_.at[vertex].done;
     if (!computes(vertex)) {
       if (communicates(vertex)) communicate(device, +1);
       const double left = duration - went_ahead(vertex);
