@@ -3,7 +3,11 @@
 #include "sim/simulate.h"
 
 #include <algorithm>
+#include <compare>
+#include <cstdint>
+#include <functional>
 #include <queue>
+#include <vector>
 
 namespace capo {
 
@@ -50,9 +54,9 @@ class SharedRun {
     }
     while (!events_.empty()) {
       const Event event = events_.pop();
-      now_ = event.time;
-      if (event.kind == Event::Kind::Ready) {
-        start(event.vertex);
+      now_ = events_.now();
+      if (event.kind() == Event::Kind::Ready) {
+        start(event.vertex());
       } else {
         end(event);
       }
@@ -64,39 +68,69 @@ class SharedRun {
  private:
   static constexpr std::uint32_t kNone = 0xffffffff;
 
-  struct Event {
-    enum class Kind : std::uint8_t { Over, Ready };  // at one time what ends makes room first
+  // An event of a moment as one number, by which those of one moment follow each other: at one time
+  // what ends makes room first, and then the lowest vertex.
+  class Event {
+   public:
+    enum class Kind : std::uint8_t { Over, Ready };
 
-    double time;
-    Kind kind;
-    Vertex vertex;
-    std::uint32_t version;  // of an end of Running; an older one was put off or moved up
+    // `version` is of an end of Running; an older one was put off or moved up.
+    Event(Kind kind, Vertex vertex, std::uint32_t version)
+        : packed_((kind == Kind::Ready ? kReady : 0) | std::uint64_t{vertex} << kVersionBits |
+                  (version & kVersions)) {}
 
-    bool operator<(const Event& other) const {  // the last of these is the next to come
-      if (time != other.time) return time > other.time;
-      if (kind != other.kind) return kind > other.kind;
-      return vertex > other.vertex;
+    [[nodiscard]] Kind kind() const { return packed_ >= kReady ? Kind::Ready : Kind::Over; }
+    [[nodiscard]] Vertex vertex() const { return static_cast<Vertex>(packed_ >> kVersionBits); }
+    [[nodiscard]] bool is_of(std::uint32_t version) const {
+      return (packed_ & kVersions) == (version & kVersions);
     }
+    friend auto operator<=>(const Event&, const Event&) = default;
+
+   private:
+    static constexpr int kVersionBits = 31;
+    static constexpr std::uint64_t kVersions = (std::uint64_t{1} << kVersionBits) - 1;
+    static constexpr std::uint64_t kReady = std::uint64_t{1} << 63U;
+
+    std::uint64_t packed_;
   };
 
-  // The events to come. Most are of the moment at hand, and these are few, so they are kept apart:
-  // comparing is what a simulation by events spends its time on.
+  // The events to come. Most are of the moment at hand, and these are few, so they are kept apart
+  // and have no time: comparing is what a simulation by events spends its time on.
   class Events {
    public:
     [[nodiscard]] bool empty() const { return at_once_.empty() && later_.empty(); }
-    void push(const Event& event) { (event.time == now_ ? at_once_ : later_).push(event); }
+    [[nodiscard]] double now() const { return now_; }
+    void push(double time, Event event) {
+      if (time == now_) {
+        at_once_.push(event);
+      } else {
+        later_.push({time, event});
+      }
+    }
     Event pop() {
       if (at_once_.empty()) now_ = later_.top().time;
-      for (; !later_.empty() && later_.top().time == now_; later_.pop()) push(later_.top());
+      for (; !later_.empty() && later_.top().time == now_; later_.pop())
+        at_once_.push(later_.top().event);
       const Event next = at_once_.top();
       at_once_.pop();
       return next;
     }
 
    private:
+    struct Later {
+      double time;
+      Event event;
+
+      bool operator>(const Later& other) const {
+        return time != other.time ? time > other.time : event > other.event;
+      }
+    };
+    template <typename Of>
+    using FirstToCome = std::priority_queue<Of, std::vector<Of>, std::greater<>>;
+
     double now_ = 0;
-    std::priority_queue<Event> at_once_;
-    std::priority_queue<Event> later_;
+    FirstToCome<Event> at_once_;
+    FirstToCome<Later> later_;
   };
 
   // A computation under way, or a message. Few are at a time, so that all they need stays at hand,
@@ -134,11 +168,11 @@ class SharedRun {
   [[nodiscard]] Task task_of(Vertex vertex) const { return graph_.tasks[graph_.task_of[vertex]]; }
   [[nodiscard]] Note noted(Vertex vertex) const {
     const Task task = task_of(vertex);
-    const bool moves = !is_compute(task.kind) && !graph_.is_meeting(vertex) &&
-                       (!is_transfer(task.kind) || transfers_occupy_);
+    const bool is_end = vertex == task.start + (task.split ? 1 : 0);
+    const bool moves = !is_compute(task.kind) && (!is_transfer(task.kind) || transfers_occupy_);
     return {.rank = task.rank,
             .kind = task.kind,
-            .communicates = moves && vertex == task.start + (task.split ? 1 : 0),
+            .communicates = is_end && moves,
             .is_member = task.member};
   }
   [[nodiscard]] std::size_t device_number(RankId rank) const {
@@ -149,7 +183,7 @@ class SharedRun {
   [[nodiscard]] bool communicates(Vertex vertex) const { return notes_[vertex].communicates; }
 
   void push(double time, Event::Kind kind, Vertex vertex, std::uint32_t version = 0) {
-    events_.push({.time = time, .kind = kind, .vertex = vertex, .version = version});
+    events_.push(time, Event(kind, vertex, version));
   }
 
   void start(Vertex vertex) {
@@ -301,24 +335,24 @@ class SharedRun {
     }
   }
 
-  void end(const Event& event) {
-    if (!computes(event.vertex)) return arrive(event);
-    Device& device = device_of(event.vertex);
-    const auto ended = std::ranges::find(device.running, event.vertex, &Running::vertex);
-    if (ended == device.running.end() || ended->version != event.version) return;
-    over(event.vertex);
+  void end(Event event) {
+    if (!computes(event.vertex())) return arrive(event);
+    Device& device = device_of(event.vertex());
+    const auto ended = std::ranges::find(device.running, event.vertex(), &Running::vertex);
+    if (ended == device.running.end() || !event.is_of(ended->version)) return;
+    over(event.vertex());
     const auto erase = [&] { device.running.erase(ended); };
     shares_ ? change(device, erase) : erase();
     crowd(device);
   }
 
-  void arrive(const Event& event) {
-    if (!is_crowded(event.vertex)) return over(event.vertex);
-    const auto ended = std::ranges::find(moving_, event.vertex, &Running::vertex);
-    if (ended == moving_.end() || ended->version != event.version) return;
+  void arrive(Event event) {
+    if (!is_crowded(event.vertex())) return over(event.vertex());
+    const auto ended = std::ranges::find(moving_, event.vertex(), &Running::vertex);
+    if (ended == moving_.end() || !event.is_of(ended->version)) return;
     moving_.erase(ended);
-    if (is_collective(event.vertex)) meet(event.vertex, -1);
-    over(event.vertex);
+    if (is_collective(event.vertex())) meet(event.vertex(), -1);
+    over(event.vertex());
   }
 
   void over(Vertex vertex) {
