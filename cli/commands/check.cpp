@@ -1,7 +1,6 @@
 #include "cli/commands/check_options.h"
 #include "cli/commands/commands.h"
 #include "cli/options/choice.h"
-#include "cli/options/project.h"
 #include "core/base/index.h"
 #include "core/base/nearest.h"
 #include "core/base/plural.h"
@@ -168,7 +167,7 @@ void add_profile_options(CLI::App& app, CheckRequest& request, MegatronFlags& me
 
 // Takes from the project what no flag says.
 std::optional<CommandError> take_defaults(const CLI::App& command, CheckRequest& request) {
-  const auto project = project_of(request.input.file, request.input.limits);
+  const auto project = request.projects->project_of(request.input.file, request.input.limits);
   if (!project) return project.error();
   if (command.count("--profile") == 0 && !project->profiles.empty())
     request.profiles = profiles_of(fmt::format("{}", fmt::join(project->profiles, ",")));

@@ -10,7 +10,6 @@
 #include "cli/commands/cured.h"
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"
-#include "cli/options/project.h"
 #include "core/base/assert.h"
 #include "core/base/plural.h"
 #include "core/report/report.h"
@@ -118,7 +117,8 @@ Result<Checked> outcome_of(const CommandError& error) {
 Result<Checked> outcome_of(Result<JudgedInput, CommandError> judged, const CheckRequest& request,
                            const std::string& file) {
   if (!judged) return outcome_of(judged.error());
-  const auto suppressions = suppressions_of(judged->input, file, request.input.limits);
+  const auto suppressions =
+      request.projects->suppressions_of(judged->input, file, request.input.limits);
   if (!suppressions) return outcome_of(suppressions.error());
   return checked(*std::move(judged), request, *suppressions);
 }

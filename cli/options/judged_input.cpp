@@ -1,6 +1,5 @@
 #include "cli/options/judged_input.h"
 
-#include "cli/options/project.h"
 #include "core/base/plural.h"
 #include "core/order/declare.h"
 #include "core/order/fuse_weights.h"
@@ -120,7 +119,7 @@ CheckOptions JudgedInput::check_options() const {
 }
 
 Result<Model, CommandError> declared_model(const InputRequest& request) {
-  const auto project = project_of(request.input.file, request.input.limits);
+  const auto project = request.projects->project_of(request.input.file, request.input.limits);
   if (!project) return project.error();
   EnvironmentOptions environment = request.environment;
   if (environment.model.empty()) environment.model = project->model;

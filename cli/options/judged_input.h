@@ -15,12 +15,14 @@
 #include "cli/options/command_error.h"
 #include "cli/options/environment_options.h"
 #include "cli/options/input_options.h"
+#include "cli/options/project.h"
 #include "core/base/result.h"
 #include "core/model/model.h"
 #include "core/order/input.h"
 #include "core/rules/check_options.h"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -52,6 +54,8 @@ struct InputRequest {
   std::optional<PlanFlags> plan;  ///< nullopt: the command has no flags about plans
   std::string replay;             ///< a file; empty: what is captured is replayed
   FuseFlag fuse;
+  /// Project files that were read; copies of a request share them.
+  std::shared_ptr<ProjectFiles> projects = std::make_shared<ProjectFiles>();
 };
 
 struct JudgedInput {

@@ -54,14 +54,13 @@ std::optional<Refusal> missing_file(const Project& project, const fs::path& fold
   return std::nullopt;
 }
 
-struct FoundProject {
-  Project project;
-  fs::path folder;
-};
+}  // namespace
 
-Result<FoundProject, CommandError> found_for(const std::string& file, const Limits& limits) {
+Result<ProjectFiles::Found, CommandError> ProjectFiles::found_for(const std::string& file,
+                                                                  const Limits& limits) {
   const auto path = nearest_project(file);
-  if (!path) return FoundProject{};
+  if (!path) return Found{};
+  if (const auto known = read_.find(*path); known != read_.end()) return known->second;
   auto source = read_source(shown_path(*path), limits.bytes);
   if (!source) return CommandError(source.error());
   auto project = read_project(*source);
@@ -70,20 +69,18 @@ Result<FoundProject, CommandError> found_for(const std::string& file, const Limi
   if (auto refusal = missing_file(*project, folder))
     return CommandError(RefusedInput{*std::move(source), *std::move(refusal)});
   if (!project->model.empty()) project->model = shown_path(folder / project->model);
-  return FoundProject{*std::move(project), folder};
+  return read_.try_emplace(*path, Found{*std::move(project), folder}).first->second;
 }
 
-}  // namespace
-
-Result<Project, CommandError> project_of(const std::string& file, const Limits& limits) {
+Result<Project, CommandError> ProjectFiles::project_of(const std::string& file,
+                                                       const Limits& limits) {
   auto found = found_for(file, limits);
   if (!found) return found.error();
   return std::move(found->project);
 }
 
-Result<std::vector<Suppression>, CommandError> suppressions_of(const Input& input,
-                                                               const std::string& file,
-                                                               const Limits& limits) {
+Result<std::vector<Suppression>, CommandError> ProjectFiles::suppressions_of(
+    const Input& input, const std::string& file, const Limits& limits) {
   auto suppressions = suppressions_in(input.source, notation_of(input));
   if (!suppressions) return CommandError(RefusedInput{input.source, suppressions.error()});
   if (!is_file(file)) return *std::move(suppressions);

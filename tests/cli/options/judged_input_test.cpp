@@ -7,6 +7,12 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -46,6 +52,29 @@ class JudgedInput : public ::testing::Test {
   }
 
   ScratchFolder folder_;
+};
+
+// Counts how often a file is opened from now on. Events that are alike are told once if nobody has
+// read the first, so it is told of closing as well, which comes between.
+class Opened {
+ public:
+  explicit Opened(const std::string& file) : events_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
+    EXPECT_GE(inotify_add_watch(events_, file.c_str(), IN_OPEN | IN_CLOSE), 0);
+  }
+  Opened(const Opened&) = delete;
+  Opened& operator=(const Opened&) = delete;
+  ~Opened() { close(events_); }
+
+  [[nodiscard]] std::ptrdiff_t times() const {
+    std::array<inotify_event, 64> events{};  // a file's events have no names behind them
+    const auto bytes = read(events_, events.data(), sizeof(events));
+    const auto count = std::max<std::ptrdiff_t>(bytes, 0) / std::ptrdiff_t{sizeof(inotify_event)};
+    return std::count_if(events.begin(), events.begin() + count,
+                         [](const inotify_event& event) { return (event.mask & IN_OPEN) != 0; });
+  }
+
+ private:
+  int events_;
 };
 
 nlohmann::json without_times(const std::string& report) {
@@ -94,6 +123,20 @@ TEST_F(JudgedInput, EveryCommandReadsItsModelOnce) {
     EXPECT_EQ(from_file.exit_code, 0) << command[0] << from_file.err;
     EXPECT_EQ(from_input.exit_code, 0) << command[0] << from_input.err;
     EXPECT_EQ(from_input.out, from_file.out) << command[0];
+  }
+}
+
+TEST_F(JudgedInput, ACheckReadsItsProjectOnce) {
+  const std::string project = folder_.path() / "capo.toml";
+  folder_.write("capo.toml", "model = \"model.json\"\nformat = \"json\"\n");
+  for (const Arguments& files : {Arguments{"capture.order"}, {"capture.order", "replay.order"}}) {
+    Arguments check{"check"};
+    check.insert(check.end(), files.begin(), files.end());
+    const Opened opened(project);
+    const Outcome outcome = run(check);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_NE(outcome.out.find("\"verdict\""), std::string::npos) << outcome.out;
+    EXPECT_EQ(opened.times(), 1);
   }
 }
 
