@@ -163,11 +163,12 @@ class Reading {
 
   [[nodiscard]] std::vector<Series> series() const {
     std::vector<Series> all(tasks_.size());
-    const auto changes = same_for_all(subject_.schedule, simulation_.memory_model());
+    const auto changes =
+        same_for_all(subject_.schedule, simulation_.memory_model(), simulation_.costs().recomputed);
     for (SeriesId id = 0; id < all.size(); ++id) {
       const auto stage = static_cast<std::int32_t>(stage_of(id));
       const HeldChunk home = subject_.map.home(stage);
-      const MemoryChange& change = changes[home.rank.index()][home.chunk.index()];
+      const ChunkMemory& change = changes[home.rank.index()][home.chunk.index()];
       all[id].rank = home.rank.index();
       all[id].takes = durations_.of_task(tasks_[id]);
       all[id].further = further_[id] == kNoTask ? all[id].takes : durations_.of_task(further_[id]);

@@ -26,14 +26,14 @@ struct KeyWord {
   std::string_view word;
   Key key;
 };
-constexpr std::array<KeyWord, 20> kKeys{{
+constexpr std::array<KeyWord, 21> kKeys{{
     {"f", Key::Forward},         {"b", Key::Backward},        {"w", Key::Weight},
     {"dispatch", Key::Dispatch}, {"combine", Key::Combine},   {"fuse", Key::Fuse},
     {"beside", Key::Beside},     {"rest", Key::Rest},         {"experts", Key::Experts},
     {"unshard", Key::Unshard},   {"reshard", Key::Reshard},   {"reduce", Key::Reduce},
     {"comm", Key::Latency},      {"bw", Key::Bandwidth},      {"bytes", Key::Bytes},
     {"overlap", Key::Overlap},   {"slowdown", Key::Slowdown}, {"crowded", Key::Crowded},
-    {"ahead", Key::Ahead},       {"pace", Key::Pace},
+    {"ahead", Key::Ahead},       {"pace", Key::Pace},         {"re", Key::Again},
 }};
 
 constexpr bool is_of_link(Key key) {
@@ -69,6 +69,8 @@ double& slot(TaskCosts& costs, Key key) {
       return costs.reshard;
     case Key::Reduce:
       return costs.reduce;
+    case Key::Again:
+      return costs.again;
     default:
       return costs.forward;
   }
@@ -79,8 +81,8 @@ double halves_of(const TaskCosts& costs) {
 }
 
 // Times that add up over layers; the others belong to the chunk as a whole.
-constexpr std::array kOfLayers{Key::Forward,  Key::Backward, Key::Weight,
-                               Key::Dispatch, Key::Combine,  Key::Reduce};
+constexpr std::array kOfLayers{Key::Forward, Key::Backward, Key::Weight, Key::Dispatch,
+                               Key::Combine, Key::Reduce,   Key::Again};
 
 // Whether a time of a rank is divided over its chunks; a reduction is always of one chunk.
 bool is_shared(Key key) {
@@ -177,8 +179,9 @@ void adapt(TaskCosts& costs, double used) {
   const double limited = costs.pace * std::cbrt(used);
   const double takes = costs.rest > 0 ? std::max(1 - costs.rest, limited) : costs.pace;
   if (takes == 1) return;
-  for (double* time : {&costs.forward, &costs.backward, &costs.weight, &costs.autograd,
-                       &costs.more_of_whole, &costs.quantize_forward, &costs.quantize_backward}) {
+  for (double* time :
+       {&costs.forward, &costs.backward, &costs.weight, &costs.again, &costs.autograd,
+        &costs.more_of_whole, &costs.quantize_forward, &costs.quantize_backward}) {
     *time *= takes;
   }
 }
@@ -229,6 +232,7 @@ TaskCosts Costs::of_layer(std::int32_t rank, std::int32_t chunk, std::int32_t la
     costs.quantize_backward = module->cost.quantize_backward.value_or(0);
   }
   if (as_index(rank) < paces.size()) costs.pace = paces[as_index(rank)];
+  bool says_again = false;
   for (const CostSetting& setting : settings) {
     const CostScope& scope = setting.scope;
     if (is_of_link(setting.key) || !covers(scope.rank, rank) || !covers(scope.chunk, chunk) ||
@@ -241,13 +245,19 @@ TaskCosts Costs::of_layer(std::int32_t rank, std::int32_t chunk, std::int32_t la
     const bool shared = time && is_shared(setting.key);
     if (shared && scope.layer < 0 && scope.chunk < 0) value *= share;
     slot(costs, setting.key) = value;
+    if (setting.key == Key::Again) says_again = true;
     if (setting.key == Key::Forward) costs.quantize_forward = 0;
     if (setting.key == Key::Backward) costs.autograd = costs.quantize_backward = 0;
     if (setting.key == Key::Backward || setting.key == Key::Weight) {
       costs.more_of_whole = costs.autograd;
     }
   }
+  if (!says_again) costs.again = costs.forward;
   adapt(costs, used.empty() ? 1 : used[as_index(rank)]);
+  if (recomputed.has(rank, chunk)) {
+    costs.backward += costs.again + costs.dispatch + costs.combine;
+    if (!says_again) costs.quantize_backward += costs.quantize_forward;
+  }
   return costs;
 }
 
@@ -303,8 +313,9 @@ bool Costs::uniform() const {
   const bool shared_alike =
       std::adjacent_find(shares.begin(), shares.end(), std::not_equal_to<>()) == shares.end();
   return shared_alike && used.empty() && paces.empty() && modules.layers.empty() &&
-         std::all_of(settings.begin(), settings.end(),
-                     [](const auto& s) { return s.scope.everything(); });
+         !recomputed.any() && std::all_of(settings.begin(), settings.end(), [](const auto& s) {
+           return s.scope.everything();
+         });
 }
 
 Result<std::vector<CostSetting>, std::string> read_costs(std::string_view text) {
@@ -322,9 +333,9 @@ Result<std::vector<CostSetting>, std::string> read_costs(std::string_view text) 
     if (found == kKeys.end() || !number.value) {
       return fmt::format(
           "`{}` is not a cost; write a list such as f=12,b=13,w=9,comm=1 of the keys f, "
-          "b, w, dispatch, combine, fuse, beside, rest, pace, experts, unshard, reshard, reduce, "
-          "comm, "
-          "bw, bytes, overlap, slowdown, crowded and ahead",
+          "b, w, re, dispatch, combine, fuse, beside, rest, pace, experts, unshard, reshard, "
+          "reduce, "
+          "comm, bw, bytes, overlap, slowdown, crowded and ahead",
           number.item);
     }
     const CostSetting setting{.scope = scope, .key = found->key, .value = *number.value};

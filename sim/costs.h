@@ -14,6 +14,10 @@
 // times, all of links, `unshard`, `reshard` and `reduce`, which are of a chunk, and `experts`,
 // `fuse`, `beside`, `rest` and `pace`, which are shares of these times and no times.
 //
+// A chunk that recomputes runs its forward again when its input half begins, alone or in a whole
+// backward, which takes longer by `re`: unless that is said, what its forward takes. Exchanges that
+// are part of the forward are made again as well.
+//
 // If a chunk is taken apart into n layers, each takes an nth of it, unless a setting is about that
 // layer or a model file states what its module takes. A whole backward takes b + w, unless a model
 // file states what it takes as one. If a computation is not taken apart into its exchanges, these
@@ -56,6 +60,7 @@ struct TaskCosts {
   double unshard = 0;
   double reshard = 0;
   double reduce = 0;
+  double again = 1;  ///< a forward that is run again; `backward` has it in chunks that recompute
   double quantize_forward = 0;   ///< quantization takes so much of `forward`
   double quantize_backward = 0;  ///< and so much of `backward`
 
@@ -85,6 +90,24 @@ struct CostScope {
   friend bool operator==(const CostScope&, const CostScope&) = default;
 };
 
+/// The chunks that keep a part of what a microbatch takes there until its backward begins
+/// (MemoryChange::keep), and make the rest again by running the forward again.
+struct Recomputed {
+  /// Ranks, chunks or both; one that names neither means all chunks.
+  std::vector<CostScope> scopes;
+
+  [[nodiscard]] bool any() const { return !scopes.empty(); }
+  [[nodiscard]] bool has(std::int32_t rank, std::int32_t chunk) const;
+
+  friend bool operator==(const Recomputed&, const Recomputed&) = default;
+};
+
+/// "all", or a list such as "r0c1,r2,c2" of chunks, of ranks with all their chunks, and of chunks
+/// on every rank. The error says what is wrong.
+[[nodiscard]] Result<Recomputed, std::string> read_recomputed(std::string_view text);
+/// The text that is read as the same; empty if nothing is recomputed.
+[[nodiscard]] std::string to_text(const Recomputed& recomputed);
+
 /// A time without a chunk in its scope is that of a chunk, or of a rank, whose chunks share it.
 enum class CostPer : std::uint8_t { Chunk, Rank };
 
@@ -107,6 +130,7 @@ struct CostSetting {
     Unshard,
     Reshard,
     Reduce,
+    Again,
     Latency,
     Bandwidth,
     Bytes,
@@ -127,7 +151,8 @@ struct Costs {
   ModuleTable modules;  ///< modules with the times of a model file; empty: it states none
   LinkCosts link;       ///< of every link for which no setting says otherwise
   std::vector<CostSetting> settings;  ///< in the order in which they were made
-  bool halves_hand_dummies = false;   ///< plan te: an input half takes `autograd` as well
+  Recomputed recomputed;
+  bool halves_hand_dummies = false;  ///< plan te: an input half takes `autograd` as well
   bool in_microseconds = false;  ///< a model file states times; else their unit is the user's own
   /// A composite takes this share of the sum of its members: 1 is one after the other.
   double overlap = 1;
@@ -167,7 +192,7 @@ struct Costs {
   /// Whether a task may take less on a device that rests a part of the step.
   [[nodiscard]] bool tell_rest() const;
   /// Whether all chunks of all ranks are declared alike, and all links. They are not where `used`
-  /// is told.
+  /// is told, and where any recompute.
   [[nodiscard]] bool uniform() const;
 };
 

@@ -55,6 +55,11 @@ struct Subject {
 /// Says which rank or chunk a setting is about that the schedule lacks; nullopt if it has all.
 [[nodiscard]] std::optional<std::string> misfit_of(const std::vector<CostSetting>& settings,
                                                    const Schedule& schedule);
+/// Says the same of chunks that recompute, or which of them has a module that is configured to do
+/// so by itself.
+[[nodiscard]] std::optional<std::string> misfit_of(const Recomputed& recomputed,
+                                                   const Schedule& schedule,
+                                                   const ModuleTable& modules);
 
 class Durations {
  public:

@@ -83,8 +83,20 @@ class HeldByRank {
     const std::vector<TaskId>& first_of = subject_.graph.first_of;
     const auto r = RankId(rank_).index();
     for (TaskId id = first_of[r]; id < first_of[r + 1]; ++id) {
-      if (const auto change = change_of(id)) visit(*change);
+      const auto change = change_of(id);
+      if (!change) continue;
+      if (const double again = made_again_by(id); again != 0) {
+        visit(Change{.time = times_.start_of(subject_.graph, id), .by = again, .task = id});
+      }
+      visit(*change);
     }
+  }
+
+  // A backward takes so much when it begins. No layer of a chunk that recomputes is taken apart.
+  [[nodiscard]] double made_again_by(TaskId id) const {
+    const Task& task = subject_.graph.tasks[id];
+    const bool backward = task.kind == Kind::Backward || task.kind == Kind::BackwardInput;
+    return backward ? changes_[step_of(subject_.lowered, task).chunk.index()].again : 0;
   }
 
   // Microbatches of two pipelines share their numbers and are different ones.
@@ -103,7 +115,7 @@ class HeldByRank {
     const Step& step = step_of(subject_.lowered, task);
     if (step.part != Part::Whole && step.part != Part::PreDispatch) return std::nullopt;
     const auto chunk = step.chunk.index();
-    const MemoryChange& change = changes_[chunk];
+    const ChunkMemory& change = changes_[chunk];
     const double share = step.part == Part::Whole ? 1 : 1.0 / std::max(layers_[chunk], 1);
     const bool half =
         task.kind == Kind::BackwardInput || (task.kind == Kind::Backward && halves_[chunk]);
@@ -126,7 +138,7 @@ class HeldByRank {
   const Subject& subject_;
   const TaskTimes& times_;
   std::int32_t rank_;
-  const std::vector<MemoryChange>& changes_;
+  const std::vector<ChunkMemory>& changes_;
   std::vector<std::int32_t> layers_;  // by chunk - 1; empty if no layer is taken apart
   std::vector<bool> halves_;
 };
@@ -158,15 +170,17 @@ MemoryPeak peak_of(const Subject& subject, const TaskTimes& times, const MemoryC
 
 Result<MemoryChange, std::string> read_memory(std::string_view text) {
   MemoryChange change{.forward = 0, .backward = 0, .weight = 0};
-  const std::array<std::pair<std::string_view, double*>, 3> keys{
-      {{"f", &change.forward}, {"b", &change.backward}, {"w", &change.weight}}};
+  const std::array<std::pair<std::string_view, double*>, 4> keys{{{"f", &change.forward},
+                                                                  {"b", &change.backward},
+                                                                  {"w", &change.weight},
+                                                                  {"keep", &change.keep}}};
   for (const NamedNumber& number : named_numbers(text)) {
     const auto* found = std::find_if(keys.begin(), keys.end(),
                                      [&](const auto& key) { return key.first == number.name; });
     if (found == keys.end() || !number.value || !std::isfinite(*number.value)) {
       return fmt::format(
           "`{}` is no change of memory; write all of f, b and w, as in "
-          "f=1,b=-0.5,w=-0.5",
+          "f=1,b=-0.5,w=-0.5, and keep where chunks recompute",
           number.item);
     }
     *found->second = *number.value;
@@ -177,6 +191,9 @@ Result<MemoryChange, std::string> read_memory(std::string_view text) {
         "f, b and w add up to {:g}: what a forward takes, from 0, its backward and "
         "weight gradient give up",
         sum);
+  }
+  if (change.keep < 0 || change.keep > 1) {
+    return fmt::format("keep={:g} is no share of f, from 0 to 1", change.keep);
   }
   return change;
 }
@@ -191,14 +208,22 @@ std::vector<double> chunk_shares(const Schedule& schedule) {
   return shares;
 }
 
-MemoryChanges same_for_all(const Schedule& schedule, const MemoryChange& change) {
+MemoryChanges same_for_all(const Schedule& schedule, const MemoryChange& change,
+                           const Recomputed& recomputed) {
   MemoryChanges changes;
   const std::vector<double> shares = chunk_shares(schedule);
   for (std::size_t rank = 0; rank < shares.size(); ++rank) {
     changes.emplace_back(as_index(std::max(schedule.ranks[rank].chunks, 0)),
-                         MemoryChange{.forward = change.forward * shares[rank],
-                                      .backward = change.backward * shares[rank],
-                                      .weight = change.weight * shares[rank]});
+                         ChunkMemory{.forward = change.forward * shares[rank],
+                                     .backward = change.backward * shares[rank],
+                                     .weight = change.weight * shares[rank]});
+    for (std::size_t chunk = 0; chunk < changes[rank].size(); ++chunk) {
+      const auto number = static_cast<std::int32_t>(chunk) + 1;
+      if (!recomputed.has(static_cast<std::int32_t>(rank), number)) continue;
+      ChunkMemory& of = changes[rank][chunk];
+      of.again = of.forward * (1 - change.keep);
+      of.forward *= change.keep;
+    }
   }
   return changes;
 }

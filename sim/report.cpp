@@ -121,16 +121,24 @@ std::string path_in_words(const Simulation& simulation) {
 
 }  // namespace
 
+std::string recomputed_in_words(const Recomputed& recomputed, double keep) {
+  return fmt::format("{}, keeping {}", to_text(recomputed),
+                     keep > 0 ? fmt::format("{} of f", figure(keep)) : "nothing");
+}
+
 std::string text_report(const Simulation& simulation) {
   const MemoryChange& memory = simulation.memory_model();
+  const Recomputed& recomputed = simulation.costs().recomputed;
+  const std::string again =
+      recomputed.any() ? "recomputed: " + recomputed_in_words(recomputed, memory.keep) + '\n' : "";
   std::string text =
-      fmt::format("{}, {}, {}{}; {}\ntimes in {}, memory f={},b={},w={} of a microbatch\n\n",
+      fmt::format("{}, {}, {}{}; {}\ntimes in {}, memory f={},b={},w={} of a microbatch\n{}\n",
                   counted(simulation.ranks().size(), "rank"),
                   counted(simulation.microbatches(), "microbatch", "microbatches"),
                   counted(simulation.graph().tasks.size(), "task"),
                   simulation.replayed() ? ", as replayed" : "", links_in_words(simulation),
                   unit_of_time(simulation), figure(memory.forward), figure(memory.backward),
-                  figure(memory.weight));
+                  figure(memory.weight), again);
   text += table({{"makespan", time_in_words(simulation, simulation.makespan()), "bubble",
                   percent(simulation.bubble_rate_of_makespan()),
                   bound_in_words(simulation, simulation.bounds().makespan, simulation.makespan())},

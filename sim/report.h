@@ -26,6 +26,9 @@ struct ReportOptions {
 [[nodiscard]] std::string text_report(const Simulation& simulation);
 [[nodiscard]] std::string json_report(const Simulation& simulation, const ReportOptions& options);
 
+/// "r0c1,r1, keeping 0.1 of f".
+[[nodiscard]] std::string recomputed_in_words(const Recomputed& recomputed, double keep);
+
 /// The times of a step as a picture states them, in a line without an end.
 [[nodiscard]] std::string times_in_words(const Simulation& simulation);
 

@@ -107,7 +107,10 @@ std::string json_report(const Simulation& simulation, const ReportOptions& optio
   json["time_unit"] = simulation.costs().in_microseconds ? "microsecond" : "cost";
   json["cost_per"] = name_of(simulation.costs().per);
   json["links"] = name_of(simulation.subject().links);
-  json["memory_model"] = {{"f", memory.forward}, {"b", memory.backward}, {"w", memory.weight}};
+  json["memory_model"] = {
+      {"f", memory.forward}, {"b", memory.backward}, {"w", memory.weight}, {"keep", memory.keep}};
+  const Recomputed& recomputed = simulation.costs().recomputed;
+  json["recomputed"] = recomputed.any() ? Json(to_text(recomputed)) : Json();
   json["memory_plan"] = simulation.planned() ? Json(name_of(simulation.planned()->kind)) : Json();
   json["costs"] = origins_json(simulation);
   json["rates"] = simulation.rates().empty() ? Json() : Json(simulation.rates());

@@ -68,6 +68,15 @@ std::optional<PlanResult> planned_memory(const Input& input, const SimulationOpt
   return plan && plan->sized ? std::move(plan) : std::nullopt;
 }
 
+// Whether a layer, or an exchange of one, has tasks of its own.
+bool takes_layers_apart(const Lowered& lowered) {
+  return std::ranges::any_of(lowered.ranks, [](const StepList& steps) {
+    return std::any_of(steps.begin(), steps.end(), [](const Step& step) {
+      return step.part != Part::Whole || is_exchange(step.kind);
+    });
+  });
+}
+
 std::string_view words_for(Part part) {
   switch (part) {
     case Part::PreDispatch:
@@ -107,7 +116,7 @@ Simulation::Simulation(const Input& input, const SimulationOptions& options,
       span_(span_of(ranks_)),
       memory_(options.memory.value_or(MemoryChange{})) {
   for (const RankTimes& rank : ranks_) busiest_ = std::max(busiest_, rank.busy);
-  peaks_ = peaks_of(same_for_all(input.schedule, memory_));
+  peaks_ = peaks_of(same_for_all(input.schedule, memory_, costs_.recomputed));
   planned_ = planned_memory(input, options);
   origins_ = options.origins;
   rates_ = options.rates;
@@ -124,7 +133,8 @@ std::vector<MemoryPeak> Simulation::peaks_of(const MemoryChanges& changes) const
 }
 
 std::vector<MemoryStep> Simulation::memory_course(std::int32_t rank) const {
-  return memory_of(subject_, times_, same_for_all(input_.schedule, memory_), rank);
+  return memory_of(subject_, times_, same_for_all(input_.schedule, memory_, costs_.recomputed),
+                   rank);
 }
 
 double Simulation::quantizing_of(std::size_t rank) const {
@@ -185,6 +195,9 @@ Result<std::unique_ptr<Simulation>, CannotSimulate> simulation_of(
   // Nobody asks for them any more, and the graph and its times are what takes the memory.
   for (const OrderView& order : context->orders()) order.by_microbatch.reset();
   const Subject subject = subject_of(wiring, links);
+  if (options.costs.recomputed.any() && takes_layers_apart(subject.lowered)) {
+    return refused("chunks that recompute are not taken apart into layers and exchanges");
+  }
   Costs costs = shared(options.costs, input.schedule);
   auto times = simulate_if_it_finishes(subject, costs);
   if (!times) return refused(waits_in_words(links));

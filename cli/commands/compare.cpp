@@ -166,7 +166,7 @@ class Comparison {
     each.judged = std::move(judged);
     if (each.judged.input.source.name.empty()) each.judged.input.source.name = name;
     each.options = request_.costs.resolve(each.judged.model);
-    request_.costs.refuse_misfits(each.judged.input.schedule, each.options.costs);
+    request_.costs.refuse_misfits(each.judged.input.schedule, each.options);
     auto simulation = simulation_of(each.judged.input, each.options);
     if (!simulation) {
       failure_ = std::move(simulation.error());

@@ -207,7 +207,7 @@ void draw(const DrawnRequest& request, Drawn& drawn) {
   const Input& input = drawn.judged.input;
   drawn.options = request.costs.resolve(drawn.judged.model);
   drawn.options.memory_plan = drawn.judged.model.plan;
-  request.costs.refuse_misfits(input.schedule, drawn.options.costs);
+  request.costs.refuse_misfits(input.schedule, drawn.options);
 
   const Report report = report_of(input, findings_of(request, drawn.judged), {});
   drawn.code = exit_code_of(report.verdict);

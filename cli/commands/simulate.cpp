@@ -76,7 +76,7 @@ int simulate_file(const SimulateRequest& request) {
   refuse_rank(request, input.schedule.ranks.size());
   SimulationOptions options = request.costs.resolve(model);
   options.memory_plan = model.plan;
-  request.costs.refuse_misfits(input.schedule, options.costs);
+  request.costs.refuse_misfits(input.schedule, options);
   const auto simulation = simulation_of(input, options);
   if (!simulation) return refuse_simulation(input, simulation.error());
 

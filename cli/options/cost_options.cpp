@@ -25,7 +25,7 @@ void CostOptions::add_to(CLI::App& app) {
          "Times of one microbatch on one rank, whose chunks share them: "
          "f=12,b=13,w=9,comm=1; with a scope r0.c2.l1:f=3 of a rank, chunk or layer, "
          "r0-r1:comm=2,bw=100 of a link in both directions, \"r0>r1:comm=2\" in one. Keys: "
-         "f b w dispatch combine fuse beside rest pace experts unshard reshard reduce comm "
+         "f b w re dispatch combine fuse beside rest pace experts unshard reshard reduce comm "
          "bw bytes overlap slowdown crowded ahead. Repeatable, the last one wins; default: the "
          "model file's, else f=1,b=1,w=1,comm=0")
       ->group(group)
@@ -33,8 +33,10 @@ void CostOptions::add_to(CLI::App& app) {
   add_cost_per(app, per)->group(group);
   app.add_option("--mem", memory,
                  "What a microbatch of one rank takes and gives up: f=1,b=-0.5,w=-0.5; a chunk has "
-                 "its share. Default: f=1,b=0,w=-1, all is held until the weight gradient is done")
+                 "its share. Default: f=1,b=0,w=-1, all is held until the weight gradient is done; "
+                 "keep=0 of f by chunks that recompute")
       ->group(group);
+  add_recompute(app, recompute)->group(group);
   add_above_zero(app, "--memory", memory_limit,
                  "What a rank may hold, in the unit of --mem: the lower bounds assume it, and an "
                  "order that exceeds it is not chosen; default: what the order itself holds")
@@ -66,6 +68,28 @@ CLI::Option* add_cost_per(CLI::App& app, CostPer& per) {
       "What f, b, w, dispatch and combine of --cost are of, where they name no chunk: "
       "one microbatch on one rank, of which each chunk takes its share, or in one "
       "chunk");
+}
+
+CLI::Option* add_recompute(CLI::App& app, std::string& text) {
+  return app.add_option(
+      "--recompute", text,
+      "Chunks that keep the share `keep` of --mem alone of what a forward takes, and run it again, "
+      "for the cost `re`, when the backward begins: all, or r0c1,r2,c2 of a chunk, a rank, and a "
+      "chunk of every rank");
+}
+
+Recomputed recomputed_chunks(const std::string& text) {
+  if (text.empty()) return {};
+  auto read = read_recomputed(text);
+  if (!read) throw CLI::ValidationError("--recompute", read.error());
+  return *std::move(read);
+}
+
+void refuse_recomputed(const Recomputed& recomputed, const Schedule& schedule,
+                       const ModuleTable& modules) {
+  if (const auto why = misfit_of(recomputed, schedule, modules)) {
+    throw CLI::ValidationError("--recompute", *why);
+  }
 }
 
 std::vector<CostSetting> cost_settings(const std::vector<std::string>& texts) {
@@ -114,21 +138,23 @@ SimulationOptions CostOptions::resolve(const Model& stated) const {
   for (const CostSetting& setting : cost_settings(costs)) options.costs.set(setting);
   if (!devices.empty()) options.costs.devices = number_list(devices, "--devices", 0);
   options.costs.per = per;
+  options.costs.recomputed = recomputed_chunks(recompute);
   options.ideal_links = ideal_links;
   return options;
 }
 
-void CostOptions::refuse_misfits(const Schedule& schedule, const Costs& costs_given) const {
+void CostOptions::refuse_misfits(const Schedule& schedule, const SimulationOptions& given) const {
   const std::size_t ranks = schedule.ranks.size();
-  const auto& on = costs_given.devices;
+  const auto& on = given.costs.devices;
   if (!on.empty() && on.size() != ranks) {
     throw CLI::ValidationError(
         "--devices",
         fmt::format("names the devices of {} ranks, but there are {}", on.size(), ranks));
   }
-  if (const auto why = misfit_of(costs_given.settings, schedule)) {
+  if (const auto why = misfit_of(given.costs.settings, schedule)) {
     throw CLI::ValidationError("--cost", *why);
   }
+  refuse_recomputed(given.costs.recomputed, schedule, given.check.modules);
 }
 
 int refuse_simulation(const Input& input, const CannotSimulate& why) {

@@ -24,6 +24,7 @@ struct CostOptions {
   std::vector<std::string> costs;
   CostPer per = CostPer::Rank;
   std::string memory;
+  std::string recompute;
   std::optional<bool> ideal_links;
   std::string devices;
   std::optional<double> memory_limit;
@@ -35,9 +36,9 @@ struct CostOptions {
   /// The options with the costs of the model file, which flags override. Throws
   /// CLI::ValidationError.
   [[nodiscard]] SimulationOptions resolve(const Model& model) const;
-  /// Throws if --devices speaks of other ranks, or if a scope of --cost fits no part of the
-  /// schedule.
-  void refuse_misfits(const Schedule& schedule, const Costs& costs) const;
+  /// Throws if --devices speaks of other ranks, or if a scope of --cost or --recompute fits no part
+  /// of the schedule.
+  void refuse_misfits(const Schedule& schedule, const SimulationOptions& options) const;
 
  private:
   void price_on_device(Model& model, SimulationOptions& options) const;
@@ -49,6 +50,13 @@ struct CostOptions {
 
 /// Declares --cost-per, which `generate` and `sweep` have as well.
 CLI::Option* add_cost_per(CLI::App& app, CostPer& per);
+
+/// Declares --recompute, which `optimise` has as well, and reads it; throws CLI::ValidationError.
+CLI::Option* add_recompute(CLI::App& app, std::string& text);
+[[nodiscard]] Recomputed recomputed_chunks(const std::string& text);
+/// Throws if a chunk is not in the schedule, or recomputes already as its module is configured.
+void refuse_recomputed(const Recomputed& recomputed, const Schedule& schedule,
+                       const ModuleTable& modules);
 
 /// Reads --cost and --mem for searches of schedules; throws CLI::ValidationError.
 [[nodiscard]] std::vector<CostSetting> cost_settings(const std::vector<std::string>& texts);

@@ -58,7 +58,7 @@ inline bool equal(double a, double b) {
 /// What every rank holds at most.
 inline std::vector<double> peaks(const simulated::Simulated& of, const MemoryChange& model) {
   std::vector<double> all;
-  const auto changes = same_for_all(of.input.schedule, model);
+  const auto changes = same_for_all(of.input.schedule, model, {});
   for (std::size_t rank = 0; rank < changes.size(); ++rank) {
     all.push_back(
         peak_of(of->subject(), of->times(), changes, static_cast<std::int32_t>(rank)).held);
