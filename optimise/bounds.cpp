@@ -96,11 +96,12 @@ double held_over_time(const Problem& problem, const std::vector<double>& residen
   for (const SeriesId id : problem.of_rank[rank]) {
     if (half_of(id) != Half::Forward) continue;
     const std::size_t stage = stage_of(id);
+    const Series& backward = problem.series[series_of(stage, Half::Backward)];
     const Series& weight = problem.series[series_of(stage, Half::Weight)];
     const double taken = problem.series[id].holds;
     const double kept = -weight.holds;
     if (taken < 0 || kept < 0) return 0;
-    sum += taken * residence[stage] + kept * weight.takes;
+    sum += taken * residence[stage] + backward.during * backward.takes + kept * weight.takes;
   }
   return sum * problem.microbatches();
 }
@@ -163,7 +164,8 @@ LowerBounds lower_bounds(const Problem& problem, std::uint64_t states,
                          const std::function<bool()>& stopped) {
   if (problem.fuses()) return lower_bounds(with_least_weights(problem), states, stopped);
   LowerBounds bounds;
-  const Problem ends = ends_of(problem);
+  const Problem holding = relaxed(problem);
+  const Problem ends = ends_of(holding);
   const Windows all(ends, std::nullopt);
   const std::vector<double> residence = residences(problem);
   for (std::size_t rank = 0; rank < problem.of_rank.size(); ++rank) {
@@ -180,10 +182,10 @@ LowerBounds lower_bounds(const Problem& problem, std::uint64_t states,
   }
   raise(bounds.makespan, problem.closed_forms.makespan);
   raise(bounds.span, problem.closed_forms.span);
-  raise_by_narrowing(bounds.makespan, problem, std::nullopt, states, stopped);
+  raise_by_narrowing(bounds.makespan, holding, std::nullopt, states, stopped);
   const std::size_t ranks = problem.of_rank.size();
   for (std::size_t rank = 0; rank < ranks && !stopped(); ++rank) {
-    raise_by_narrowing(bounds.span, problem, rank, states / ranks, stopped);
+    raise_by_narrowing(bounds.span, holding, rank, states / ranks, stopped);
   }
   return bounds;
 }

@@ -6,11 +6,13 @@
 //             follows: the shortest such sequence that may be interrupted (Jackson's rule: of what
 //             may begin, the task with the longest tail) is no longer than any that may not
 //   memory    what a microbatch takes times how long it is held at least, over all microbatches, is
-//             at most the limit times the rank's time (Little's law)
+//             at most the limit times the rank's time (Little's law); what is made again is held
+//             for the time of its backward
 //   path      one microbatch takes its way to the last stage and back
 //   narrowing what is above the largest of these, as long as narrowing.cpp refutes it
 //
-// Heads and tails are those of windows.h.
+// Heads and tails are those of windows.h. They and narrowing are of the problem in which nothing
+// is made again (relaxed() of problem.h).
 //
 // If weight gradients are called several at a time, each takes its share of the best call here
 // (with_least_weights() of calls.h).

@@ -27,6 +27,7 @@ class Construction {
       : problem_(problem),
         rules_(rules),
         calls_(problem),
+        remakes_(problem.remakes()),
         count_(problem.series.size(), 0),
         end_(problem.tasks(), kUnknown),
         ranks_(problem.of_rank.size()) {
@@ -34,6 +35,7 @@ class Construction {
       double all = 0;
       for (const SeriesId series : problem.of_rank[rank]) {
         if (half_of(series) == Half::Forward) all += problem.series[series].holds;
+        all += problem.series[series].during;
       }
       all *= problem.microbatches();
       const double most = std::min(problem.memory_limit, all);
@@ -92,7 +94,7 @@ class Construction {
     const Series& series = problem_.series[id];
     of.place = place_of(of, id);
     of.clock = of.next.begin + calls_.takes(id, of.place);
-    of.held += series.holds;
+    of.held = series.held_behind(of.held);
     of.order.push_back(id);
     if (half_of(id) != Half::Weight) of.last = half_of(id);
     end_[id * problem_.microbatches() + count_[id]] = of.clock;
@@ -116,11 +118,15 @@ class Construction {
     return std::max(clock, made + series.lag);
   }
 
+  // Whether a series is of the second of two pipelines.
+  [[nodiscard]] bool is_second(SeriesId series) const {
+    return problem_.frame.topology == Topology::Bidirectional &&
+           stage_of(series) >= problem_.of_rank.size();
+  }
+
   // Microbatches by age, the older the less; those of two pipelines in turn.
-  [[nodiscard]] std::uint32_t age_of(SeriesId forward) const {
-    const bool second = problem_.frame.topology == Topology::Bidirectional &&
-                        stage_of(forward) >= problem_.of_rank.size();
-    return 2 * count_[forward] + (second ? 1 : 0);
+  [[nodiscard]] std::uint32_t age_of(SeriesId series) const {
+    return 2 * count_[series] + (is_second(series) ? 1 : 0);
   }
 
   // The age of the microbatch that is not through the rank's forwards for the longest time.
@@ -143,7 +149,12 @@ class Construction {
     return kept;
   }
 
-  [[nodiscard]] bool has_room(std::size_t rank, SeriesId forward) const {
+  [[nodiscard]] bool has_room(std::size_t rank, SeriesId series) const {
+    if (remakes_) return leaves_older_room(rank, series);
+    return half_of(series) != Half::Forward || has_room_for_forward(rank, series);
+  }
+
+  [[nodiscard]] bool has_room_for_forward(std::size_t rank, SeriesId forward) const {
     const std::uint32_t first = oldest(rank);
     const bool is_oldest = age_of(forward) == first;
     const double with = ranks_[rank].held + problem_.series[forward].holds +
@@ -152,6 +163,74 @@ class Construction {
     // A share does not stop a microbatch on its way, nor the oldest if nothing is on its way.
     return with <= ranks_[rank].limit * (1 + 1e-9) ||
            (is_oldest && (is_on_its_way(rank, first) || nothing_open(rank)));
+  }
+
+  /// The memory of one microbatch on a rank: what is held of it, and the most that will be until it
+  /// is through, if the rank runs nothing else from now on.
+  struct Footprint {
+    double held = 0;
+    double most = 0;
+    bool through = true;
+  };
+
+  [[nodiscard]] Footprint footprint(std::size_t rank, std::uint32_t age) const {
+    const std::vector<SeriesId>& all = problem_.of_rank[rank];
+    const std::uint32_t k = age / 2;
+    const auto is_left = [&](SeriesId id, Half half) {
+      return half_of(id) == half && is_second(id) == (age % 2 == 1) && k >= count_[id];
+    };
+    Footprint of;
+    double behind = 0;  // held when its weight gradients that may run have run
+    for (const SeriesId id : all) {
+      if (half_of(id) != Half::Forward || is_second(id) != (age % 2 == 1)) continue;
+      double held = 0;
+      for (SeriesId each = id; each < id + 3 && k < count_[each]; ++each) {
+        held = problem_.series[each].held_behind(held);
+      }
+      of.held += held;
+      if (k >= count_[id + 1]) behind += held;
+      of.through = of.through && k < count_[id + 2];
+    }
+    of.most = behind;
+    for (const SeriesId id : all) {
+      if (!is_left(id, Half::Forward)) continue;
+      behind += problem_.series[id].holds;
+      of.most = std::max(of.most, behind);
+    }
+    for (auto id = all.rbegin(); id != all.rend(); ++id) {
+      if (!is_left(*id, Half::Backward)) continue;
+      of.most = std::max(of.most, problem_.series[*id].most_held(behind));
+      behind = problem_.series[*id].held_behind(behind) + problem_.series[*id + 1].holds;
+    }
+    return of;
+  }
+
+  // Whether all older microbatches could finish behind a task, each when those older than it have.
+  // A share does not stop the oldest.
+  [[nodiscard]] bool leaves_older_room(std::size_t rank, SeriesId id) const {
+    const Series& series = problem_.series[id];
+    const double behind = series.held_behind(ranks_[rank].held);
+    double most = series.most_held(ranks_[rank].held);
+    double given_up = 0;
+    const std::uint32_t own = age_of(id);
+    bool is_oldest = true;
+    const std::uint32_t step = problem_.frame.topology == Topology::Bidirectional ? 1 : 2;
+    for (std::uint32_t age = first_open(rank); age < own; age += step) {
+      const Footprint older = footprint(rank, age);
+      if (older.through) continue;
+      is_oldest = false;
+      given_up += older.held;
+      most = std::max(most, behind - given_up + older.most);
+    }
+    if (!problem_.fits(most)) return false;
+    return half_of(id) != Half::Forward || is_oldest || most <= ranks_[rank].limit * (1 + 1e-9);
+  }
+
+  // No microbatch of a smaller age has anything left to run on the rank.
+  [[nodiscard]] std::uint32_t first_open(std::size_t rank) const {
+    std::uint32_t least = problem_.microbatches();
+    for (const SeriesId id : problem_.of_rank[rank]) least = std::min(least, count_[id]);
+    return 2 * least;
   }
 
   // Whether a microbatch has passed a chunk of the rank; with two pipelines there is no second one.
@@ -203,13 +282,13 @@ class Construction {
   void decide(std::size_t rank) {
     Rank& of = ranks_[rank];
     std::array<Candidate, 3> best;  // by class
-    bool blocked = false;           // a forward lacks nothing but room
+    std::array<bool, 3> blocked{};  // by half: one lacks nothing but room
     for (const SeriesId series : problem_.of_rank[rank]) {
       const Half half = half_of(series);
       const double begin = begin_of(series, of.clock);
       if (begin == kUnknown) continue;
-      if (half == Half::Forward && !has_room(rank, series)) {
-        blocked = blocked || begin <= of.clock;
+      if (half != Half::Weight && !has_room(rank, series)) {
+        blocked.at(as_index(half)) |= begin <= of.clock;
         continue;
       }
       const Candidate candidate{.series = series, .begin = begin};
@@ -217,8 +296,10 @@ class Construction {
       if (better(candidate, of_class, of)) of_class = candidate;
     }
     const Candidate& weight = best[2];
-    Candidate& instead = best[as_index(precedence_of(Half::Forward, of))];
-    if (blocked && instead.series == kNoSeries) instead = weight;
+    for (const Half half : {Half::Forward, Half::Backward}) {
+      Candidate& instead = best[as_index(precedence_of(half, of))];
+      if (blocked.at(as_index(half)) && instead.series == kNoSeries) instead = weight;
+    }
     of.next = runs_directly(of, weight.series) ? weight : chosen(best, of);
   }
 
@@ -245,6 +326,7 @@ class Construction {
   const Problem& problem_;
   const Rules& rules_;
   Calls calls_;
+  bool remakes_;                      // backwards take memory
   std::vector<std::uint32_t> count_;  // by series
   std::vector<double> end_;           // by task
   std::vector<Rank> ranks_;
@@ -258,12 +340,13 @@ std::optional<Orders> construct(const Problem& problem, const Rules& rules) {
 
 std::optional<std::string> why_impossible(const Problem& problem) {
   for (std::size_t rank = 0; rank < problem.of_rank.size(); ++rank) {
-    double most = 0;  // of a microbatch in all chunks of a pipeline, which it holds at once
+    double most = 0;
+    double held = 0;  // of a microbatch in all chunks of a pipeline so far, which it holds at once
     for (const SeriesId series : problem.of_rank[rank]) {
       if (half_of(series) != Half::Forward) continue;
-      const double holds = problem.series[series].holds;
-      most =
-          problem.frame.topology == Topology::Bidirectional ? std::max(most, holds) : most + holds;
+      if (problem.frame.topology == Topology::Bidirectional) held = 0;
+      held += problem.series[series].holds;
+      most = std::max(most, problem.series[series + 1].most_held(held));
     }
     if (problem.fits(most)) continue;
     return fmt::format("one microbatch by itself holds {} on rank {}, and {} is the limit", most,

@@ -12,6 +12,12 @@
 // free. So the limit is kept and nothing waits for ever, under every rule, unless one microbatch by
 // itself exceeds the limit.
 //
+// Where chunks recompute, backwards take memory as well, and a rank may have to wait with one until
+// a weight gradient has run. A forward or backward then runs only if behind it every older
+// microbatch of the rank could still finish, one after the other by age (the banker's algorithm
+// with that order). The oldest one therefore always goes on, on every rank: what it takes has been
+// kept free, and its weight gradients wait for nothing.
+//
 // The rules are our own; that an idle rank fills its gaps with weight gradients, and lets one delay
 // a backward where waiting would cost more, is the idea of zero-bubble schedules (Qi et al.).
 // Tested by construct_test.cpp.

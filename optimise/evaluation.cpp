@@ -50,9 +50,10 @@ class FromNothing {
       figures.span = std::max(figures.span, clock_[rank] - first_[rank]);
       double held = 0;
       double peak = 0;
-      for (const SeriesId series : orders_[rank]) {
-        held += problem_.series[series].holds;
-        peak = std::max(peak, held);
+      for (const SeriesId id : orders_[rank]) {
+        const Series& series = problem_.series[id];
+        peak = std::max(peak, series.most_held(held));
+        held = series.held_behind(held);
       }
       figures.peaks.push_back(peak);
     }
@@ -162,7 +163,7 @@ Evaluation::Evaluation(const Problem& problem, const Orders& orders)
       const TaskNumber task = series * microbatches_ + count[series]++;
       at_[task] = static_cast<std::uint32_t>(order.size());
       order.push_back(task);
-      sum += problem.series[series].holds;
+      sum = problem.series[series].held_behind(sum);
       held.push_back(sum);
     }
   }
@@ -247,8 +248,9 @@ bool Evaluation::exceeds_memory(std::size_t rank, std::uint32_t from, std::uint3
   new_held_.clear();
   for (std::uint32_t position = low; position <= high; ++position) {
     const std::uint32_t now = position == to ? from : to > from ? position + 1 : position - 1;
-    held += problem_.series[series_of_[order[now]]].holds;
-    if (!problem_.fits(held)) return true;
+    const Series& series = problem_.series[series_of_[order[now]]];
+    if (!problem_.fits(series.most_held(held))) return true;
+    held = series.held_behind(held);
     new_held_.push_back(held);
   }
   return false;
@@ -375,7 +377,7 @@ void Evaluation::undo() {
   const std::uint32_t high = std::max(last_.from, last_.to);
   double held = low == 0 ? 0 : held_[last_.rank][low - 1];
   for (std::uint32_t at = low; at <= high; ++at) {
-    held += problem_.series[series_of_[order_[last_.rank][at]]].holds;
+    held = problem_.series[series_of_[order_[last_.rank][at]]].held_behind(held);
     held_[last_.rank][at] = held;
   }
 }
@@ -400,8 +402,9 @@ Figures Evaluation::figures() const {
     double held = 0;
     double peak = 0;
     for (const TaskNumber task : order) {
-      held += problem_.series[series_of_[task]].holds;
-      peak = std::max(peak, held);
+      const Series& series = problem_.series[series_of_[task]];
+      peak = std::max(peak, series.most_held(held));
+      held = series.held_behind(held);
     }
     figures.peaks.push_back(peak);
   }

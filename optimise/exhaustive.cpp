@@ -232,7 +232,7 @@ class Exhaustion {
       const bool waits_here =
           std::any_of(series.behind.begin(), series.behind.end(),
                       [&](SeriesId first) { return count_[first] <= count_[id]; });
-      if (waits_here || !problem_.fits(ranks_[rank].held + series.holds)) continue;
+      if (waits_here || !problem_.fits(series.most_held(ranks_[rank].held))) continue;
       const bool there = is_there(id);
       choices.push_back(
           {.series = id, .begin = there ? begin_of(id) : head_[next_of(id)], .there = there});
@@ -256,8 +256,10 @@ class Exhaustion {
     const bool limited = problem_.memory_limit < std::numeric_limits<double>::infinity();
     double fits_until = std::numeric_limits<double>::infinity();
     for (const Choice& each : choices) {
-      const double takes = problem_.series[each.series].takes;
-      const bool takes_memory = limited && half_of(each.series) == Half::Forward;
+      const Series& series = problem_.series[each.series];
+      const double takes = series.takes;
+      const bool takes_memory =
+          limited && (half_of(each.series) == Half::Forward || series.during > 0);
       if (each.there && takes > 0 && !takes_memory) {
         fits_until = std::min(fits_until, each.begin + takes);
       }
@@ -275,7 +277,7 @@ class Exhaustion {
     const double begin = begin_of(id);
     if (of.order.empty()) of.first = begin;
     of.clock = end_[next_of(id)] = begin + problem_.series[id].takes;
-    of.held += problem_.series[id].holds;
+    of.held = problem_.series[id].held_behind(of.held);
     of.order.push_back(id);
     ++count_[id];
     ++done_;

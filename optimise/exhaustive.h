@@ -12,8 +12,9 @@
 //   - if the same tasks have run, and ranks wait for the same, and nothing is earlier than it was
 //     another time
 //   - if a rank waits although another task fits in front: that one may run there, and nothing
-//     becomes later. A forward would take memory earlier, so that it is no such task where memory
-//     is limited; neither is the first task of a rank, with which its span begins
+//     becomes later. A forward, or a backward that recomputes, would take memory earlier, so that
+//     it is no such task where memory is limited; neither is the first task of a rank, with which
+//     its span begins
 //
 // "Better" is by one unit, if all times are multiples of one. It does not know calls of several
 // weight gradients. It is a function of problem, orders and the number of nodes. Tested by

@@ -84,15 +84,17 @@ bool Periods::put(SeriesId id, double ready) {
   return true;
 }
 
-// A rank's order holds most behind one of its forwards.
+// A rank's order holds most behind one of its forwards, or in a backward that recomputes, before
+// that gives up what it does at its end.
 double Periods::held_at_most(std::size_t rank) const {
   double most = 0;
-  for (const SeriesId forward : problem_.of_rank[rank]) {
-    if (half_of(forward) != Half::Forward) continue;
-    double held = 0;
+  for (const SeriesId taking : problem_.of_rank[rank]) {
+    const bool again = problem_.series[taking].during > 0;
+    if (half_of(taking) != Half::Forward && !again) continue;
+    double held = again ? -problem_.series[taking].holds : 0;
     for (const SeriesId each : problem_.of_rank[rank]) {
-      const double since = (begin_[forward] - begin_[each]) / period_ + kEqual;
-      held += problem_.series[each].holds * (std::floor(since) + 1);
+      const double since = (begin_[taking] - begin_[each]) / period_ + kEqual;
+      held += problem_.series[each].held_behind(0) * (std::floor(since) + 1);
     }
     most = std::max(most, held);
   }
@@ -124,7 +126,8 @@ Periods::Cost Periods::place(const Delays& delays) {
   for (std::size_t rank = 0; rank < taken_.size(); ++rank) {
     const double held = held_at_most(rank);
     if (problem_.fits(held)) continue;
-    const double each = problem_.series[problem_.of_rank[rank][0]].holds;
+    const SeriesId forward = problem_.of_rank[rank][0];
+    const double each = problem_.series[forward].holds + problem_.series[forward + 1].during;
     cost.excess += (held - problem_.memory_limit) / std::max(each, kEqual * held);
   }
   return cost;

@@ -99,7 +99,7 @@ std::optional<std::string> refuse_options(const Frame& frame, const SimulationOp
   if (!costs.devices.empty()) return "orders are searched for ranks with a device each";
   const MemoryChange memory = options.memory.value_or(MemoryChange{});
   if (memory.forward < 0 || memory.backward > 0 || memory.weight > 0) {
-    return "orders are searched for memory that forwards take, and that nothing else does";
+    return "orders are searched for memory that forwards take and that backwards give up";
   }
   const bool fused =
       std::any_of(costs.settings.begin(), costs.settings.end(), [](const CostSetting& setting) {
@@ -172,6 +172,7 @@ class Reading {
       all[id].rank = home.rank.index();
       all[id].takes = durations_.of_task(tasks_[id]);
       all[id].further = further_[id] == kNoTask ? all[id].takes : durations_.of_task(further_[id]);
+      all[id].during = half_of(id) == Half::Backward ? change.again : 0;
       all[id].holds = half_of(id) == Half::Forward    ? change.forward
                       : half_of(id) == Half::Backward ? change.backward
                                                       : change.weight;
@@ -303,6 +304,19 @@ Result<Orders, std::string> orders_of(const Problem& problem, const Schedule& sc
     }
   }
   return orders;
+}
+
+Problem relaxed(Problem problem) {
+  for (std::size_t stage = 0; stage < problem.stages(); ++stage) {
+    Series& backward = problem.series[series_of(stage, Half::Backward)];
+    if (backward.during <= 0) continue;
+    // A backward may leave less than its forward kept.
+    const double kept = problem.series[series_of(stage, Half::Forward)].holds;
+    const double more = std::exchange(backward.during, 0) + backward.holds;
+    backward.holds = std::min(0.0, more);
+    if (more >= 0) problem.series[series_of(stage, Half::Weight)].holds = -kept;
+  }
+  return problem;
 }
 
 Problem with_weights_behind(Problem problem) {

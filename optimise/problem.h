@@ -13,9 +13,14 @@
 // All times and amounts are read off the simulator, on a step of one microbatch, and not computed
 // here again; evaluation.h adds them up in the simulator's order, so that its times are the
 // simulator's to the last bit. The problem has no whole backwards: one that takes b + w is never
-// better than its halves side by side. It has no composites and no recomputation; memory is taken
-// by forwards alone. Weight gradients of one chunk that stand next to each other may be one call,
-// as core/order/fuse_weights.h makes them (calls.h). Tested by problem_test.cpp.
+// better than its halves side by side. It has no composites. Memory is taken by forwards, and by
+// backwards of chunks that recompute: these take when they begin what they make again.
+//
+//   one that recomputes, keep=0.1     F +0.1 ... B +0.9 when it begins, +0 when it ends ... W -1
+//
+// Reasoning that knows forwards alone as what takes memory is given the problem in which nothing is
+// made again (relaxed()). Weight gradients of one chunk that stand next to each other may be one
+// call, as core/order/fuse_weights.h makes them (calls.h). Tested by problem_test.cpp.
 
 #pragma once
 
@@ -24,6 +29,7 @@
 #include "core/order/schedule.h"
 #include "sim/simulation.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -47,6 +53,7 @@ struct Series {
   double takes = 0;    ///< time
   double further = 0;  ///< time of a weight gradient that is not the first of its call
   double holds = 0;    ///< what it adds to the memory of its rank, less than 0 if it gives up
+  double during = 0;   ///< what it adds before that, when it begins: a backward that recomputes
   /// The series on another rank whose task of the same microbatch it waits for, and how long what
   /// that made is on its way; kNoSeries: there is none.
   SeriesId waits_for = kNoSeries;
@@ -55,6 +62,13 @@ struct Series {
   /// The series on the same rank whose tasks of the same microbatch stand before and behind it.
   std::vector<SeriesId> behind;
   std::vector<SeriesId> before;
+
+  /// Its rank holds this behind a task of the series if it held `held` before, added up as the
+  /// simulator does; and this at most until then.
+  [[nodiscard]] double held_behind(double held) const { return held + during + holds; }
+  [[nodiscard]] double most_held(double held) const {
+    return std::max(held + during, held_behind(held));
+  }
 };
 
 /// The size and placement of the step.
@@ -88,6 +102,10 @@ struct Problem {
   }
   /// Whether weight gradients that stand next to each other are one call.
   [[nodiscard]] bool fuses() const { return frame.weights_in_call > 1; }
+  /// Whether a backward takes memory: whether any chunk recomputes and does not keep all.
+  [[nodiscard]] bool remakes() const {
+    return std::ranges::any_of(series, [](const Series& each) { return each.during > 0; });
+  }
   /// Whether a rank may hold so much; rounding alone exceeds nothing, as in choosable().
   [[nodiscard]] bool fits(double held) const { return held <= memory_limit * (1 + 1e-9); }
 };
@@ -118,6 +136,11 @@ using Orders = std::vector<std::vector<SeriesId>>;
 /// problem's frame.
 [[nodiscard]] Result<Orders, std::string> orders_of(const Problem& problem,
                                                     const Schedule& schedule);
+
+/// The problem in which backwards take no memory: a chunk that recomputes holds what it keeps from
+/// its forward on, and no more. Orders of the problem hold no less than they do there, so that
+/// bounds of it are bounds.
+[[nodiscard]] Problem relaxed(Problem problem);
 
 /// The problem in which weight gradients stand directly behind their backwards: a backward takes
 /// its weight gradient along, and hands its gradient on before that is done, so that the message's

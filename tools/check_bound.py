@@ -10,6 +10,11 @@ messages take and what microbatches hold is capo's word. Numbers are exact fract
 billionth is allowed where they are compared. --explain prints each step of the reasoning. Exit code 0: it holds; 1: the
 line says what does not.
 
+A stage that recomputes says with `remakes` what its backward takes when it begins, on top of what its forward holds; what it
+gives up at its end and its weight gradient stands in `holds`. Orders are run with all of that. The reasoning leaves out what
+is made again, but for what it holds over time: a stage then holds what its forward takes until its weight gradient is done,
+or less where less is left behind the backward, which is no more than it holds.
+
 A task is F, B or W (forward, input half of the backward, weight gradient) of a stage and a microbatch, `B3.7`. A rank runs
 one task at a time. Of a series, one kind in one stage, microbatches run in order. A forward waits for that of the stage
 before, a backward for its forward and for that of the stage behind, a weight gradient for its backward; between ranks a
@@ -75,6 +80,7 @@ class Problem:
         limit = given["memory_limit"]
         self.limit = None if limit is None else number(limit, "problem: memory_limit", 0) * (1 + ROUNDING)
         self.takes, self.holds, self.lag = {}, {}, {}
+        self.remakes = {}  # by stage: what its backward takes when it begins
         self.fuse_w = given.get("fuse_w", 1)
         require(is_count(self.fuse_w) and self.fuse_w > 0, "problem: fuse_w is no count above 0")
         self.in_call = {}  # by stage: what the first weight gradient of a call takes, and each further one
@@ -83,6 +89,7 @@ class Problem:
                 self.takes[kind, stage] = number(of["takes"][k], f"problem: what {kind}{stage} takes", 0)
                 self.holds[kind, stage] = number(of["holds"][k], f"problem: what {kind}{stage} holds")
             require(len(of["takes"]) == len(of["holds"]) == 3 and len(of["lags"]) == 2, f"problem: stage {stage} has other fields")
+            self.remakes[stage] = number(of.get("remakes", 0), f"problem: what B{stage} makes again", 0)
             require(self.holds["F", stage] >= 0 >= max(self.holds["B", stage], self.holds["W", stage]),
                     f"problem: stage {stage} takes memory behind its forward")
             self.in_call[stage] = self.times_in_call(given, stage, of)
@@ -92,8 +99,20 @@ class Problem:
                 before = self.neighbour(kind, stage)
                 if before is None or self.rank[before] == self.rank[stage]:
                     require(self.lag[kind, stage] == 0, f"problem: {kind}{stage} waits for no message and has a lag")
+        self.all_holds = dict(self.holds)  # with what is made again
         self.takes.update({("W", stage): self.least_weight(stage) for stage in self.in_call})
+        for stage, made in self.remakes.items():
+            self.leave_out(stage, made)
         self.of_rank = [[series for series in self.takes if self.rank[series[1]] == rank] for rank in range(self.ranks)]
+
+    def leave_out(self, stage, made):
+        """Of a stage whose backward takes something, what it holds at least if that is not counted."""
+        if made == 0:
+            return
+        left = made + self.holds["B", stage]  # more than the forward took
+        self.holds["B", stage] = min(Fraction(0), left)
+        if left >= 0:
+            self.holds["W", stage] = -self.holds["F", stage]
 
     def times_in_call(self, given, stage, of):
         """What the first weight gradient of a call takes, and each further one."""
@@ -105,8 +124,9 @@ class Problem:
         """What a weight gradient takes at least: its share of a call that is as good as any. Until a call is over, each of its
         microbatches holds what its forward took and its backward left; all others hold no less than nothing."""
         first, further = self.in_call[stage]
-        most, held = min(self.fuse_w, self.microbatches), self.holds["F", stage] + self.holds["B", stage]
-        gifts = any(sum(self.holds[kind, other] for kind in KINDS) < -ROUNDING * self.holds["F", other] for other in range(len(self.rank)))
+        most = min(self.fuse_w, self.microbatches)
+        held = self.holds["F", stage] + self.remakes[stage] + self.holds["B", stage]
+        gifts = any(self.remakes[other] + sum(self.holds[kind, other] for kind in KINDS) < -ROUNDING * self.holds["F", other] for other in range(len(self.rank)))
         if self.limit is not None and held > 0 and not gifts:
             most = max(1, min(most, math.floor(self.limit / held)))
         return min(first, (first + (most - 1) * further) / most)
@@ -358,7 +378,7 @@ def by_machine(reasoning, rank, argument):
 def by_memory(reasoning, rank, argument):
     """What a microbatch holds times how long, over all of them, is at most the limit times the rank's time."""
     problem = reasoning.problem
-    require(problem.limit is not None, "argument: there is no memory limit")
+    require(problem.limit is not None and problem.limit > 0, "argument: there is no memory limit above 0")
     stages = problem.stages_of(rank)
     begins = Fraction(0)
     require(all(is_count(k, len(reasoning.facts)) for k in argument["from"]), "argument: it follows from what is no fact")
@@ -367,9 +387,10 @@ def by_memory(reasoning, rank, argument):
                                        [reasoning.facts[k] for k in argument["from"]])
     held = Fraction(0)
     for stage in stages:
-        taken, kept = problem.holds["F", stage], -problem.holds["W", stage]
+        taken, kept = problem.holds["F", stage], -problem.all_holds["W", stage]
         problem.require_no_gift(stage, "argument")
-        held += taken * problem.residence(stage) + kept * problem.takes["W", stage]
+        held += taken * problem.residence(stage) + problem.remakes[stage] * problem.takes["B", stage]
+        held += kept * problem.takes["W", stage]
     held *= problem.microbatches
     return (begins + held / problem.limit,
             f"microbatches hold {shown(held)} of memory times time on rank {rank}, within {shown(problem.limit)}, from "
@@ -636,7 +657,10 @@ def run(problem, orders):
             in_call[rank] = (in_call[rank] + 1) % problem.fuse_w if joins else 0
             takes = problem.in_call[task[1]][in_call[rank] > 0] if task[0] == "W" else problem.takes[task[:2]]
             free[rank] = ends[task] = begin + takes
-            held[rank] += problem.holds[task[:2]]
+            if task[0] == "B":
+                held[rank] += problem.remakes[task[1]]
+                most = max(most, held[rank])
+            held[rank] += problem.all_holds[task[:2]]
             most = max(most, held[rank])
             at[rank] += 1
             ready += waiting.pop(task, [])

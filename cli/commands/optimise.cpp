@@ -68,6 +68,7 @@ struct OptimiseRequest {
   std::vector<std::string> costs;
   CostPer cost_per = CostPer::Rank;
   std::string memory;
+  std::string recompute;
   std::optional<double> memory_limit;
   std::int32_t fuse_w = 1;
   Objective objective = Objective::Makespan;
@@ -157,6 +158,7 @@ Result<SimulationOptions, CommandError> options_of(const OptimiseRequest& reques
   }
   for (const CostSetting& setting : cost_settings(request.costs)) options.costs.set(setting);
   options.costs.per = request.cost_per;
+  options.costs.recomputed = recomputed_chunks(request.recompute);
   options.costs.alike = true;  // as what is found is simulated
   return options;
 }
@@ -316,10 +318,11 @@ int optimise_request(const OptimiseRequest& request) {
   refuse_undeclared(options.costs.modules, frame);
   const auto problem = problem_of(frame, options);
   if (!problem) throw CLI::ValidationError("optimise", problem.error());
-  if (const auto misfit =
-          misfit_of(options.costs.settings, schedule_of(*problem, Orders(as_index(frame.ranks))))) {
+  const Schedule placed = schedule_of(*problem, Orders(as_index(frame.ranks)));
+  if (const auto misfit = misfit_of(options.costs.settings, placed)) {
     throw CLI::ValidationError("--cost", *misfit);
   }
+  refuse_recomputed(options.costs.recomputed, placed, options.costs.modules);
   if (const auto why = why_impossible(*problem)) return no_such_order(*why);
   std::vector<Start> starts;
   if (request.recipient == Recipient::Mcore) {
@@ -386,6 +389,8 @@ int optimise_request(const OptimiseRequest& request) {
                             .published = *std::move(published),
                             .objective = request.objective,
                             .memory_limit = request.memory_limit,
+                            .recomputed = options.costs.recomputed,
+                            .keep = options.memory.value_or(MemoryChange{}).keep,
                             .fuse_w = request.fuse_w,
                             .in_microseconds = options.costs.in_microseconds,
                             .seed = request.seed,
@@ -440,7 +445,8 @@ Run add_optimise(CLI::App& command) {
   command.add_option("--mem", request->memory,
                      "What a microbatch of one rank takes and gives up: f=1,b=-0.5,w=-0.5; a chunk "
                      "has its share. Default: f=1,b=0,w=-1, all is held until the weight gradient "
-                     "is done");
+                     "is done; keep=0 of f by chunks that recompute");
+  add_recompute(command, request->recompute);
   add_above_zero(command, "--memory", request->memory_limit,
                  "What a rank may hold, in the unit of --mem; default: no limit");
   command

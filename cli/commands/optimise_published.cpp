@@ -193,6 +193,7 @@ std::optional<TimedSchedule> made(const Name& name, const optimise::Problem& pro
   // A setting, or a model file, may speak of a chunk that another schedule does not have.
   if (declare_layers(input.schedule, options.costs.modules.layers)) return {};
   if (misfit_of(options.costs.settings, input.schedule)) return {};
+  if (misfit_of(options.costs.recomputed, input.schedule, {})) return {};
   const bool in_full = microbatches == microbatches_of(problem.frame);
   const Turns turns = in_full ? Turns::Left : Turns::Kept;
   const std::int32_t weights_in_call = problem.frame.weights_in_call;

@@ -9,6 +9,7 @@
 #include "core/text/order_text.h"
 #include "core/text/scan.h"
 #include "core/timeline/table.h"
+#include "sim/report.h"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -59,6 +60,7 @@ std::string report_json(const Optimised& of) {
   const FusedWeights fused = calls_of(of);
   json["fuse_w"] = {{"most", of.fuse_w}, {"gradients", fused.gradients}, {"calls", fused.calls}};
   json["exhaustive_nodes"] = of.found.nodes;
+  json["recomputed"] = of.recomputed.any() ? Json(to_text(of.recomputed)) : Json();
   return json.dump() + "\n";
 }
 
@@ -77,6 +79,7 @@ std::string report_text(const Optimised& of) {
                      line_of("span", figures.span, of.bounds.span);
   text += fmt::format("memory    {} on the fullest rank", figure(figures.highest_peak()));
   if (of.memory_limit) text += fmt::format(", within {}", figure(*of.memory_limit));
+  if (of.recomputed.any()) text += "\nrecompute " + recomputed_in_words(of.recomputed, of.keep);
   if (of.in_microseconds) text += "\ntimes     in microseconds";
   if (of.fuse_w > 1) {
     const FusedWeights fused = calls_of(of);

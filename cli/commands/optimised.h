@@ -52,6 +52,8 @@ struct Optimised {
   std::vector<PublishedSchedule> published;
   optimise::Objective objective = optimise::Objective::Makespan;
   std::optional<double> memory_limit;
+  Recomputed recomputed;
+  double keep = 0;          ///< of what a forward takes, by chunks that recompute
   std::int32_t fuse_w = 1;  ///< most weight gradients of one call, which `schedule` has one by one
   bool in_microseconds = false;  ///< all times are; else in the user's own unit
   std::uint64_t seed = 1;

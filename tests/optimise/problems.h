@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <random>
@@ -98,6 +99,42 @@ inline ByChance fused_step_by_chance(std::mt19937& engine) {
   set(0, CostSetting::Key::Weight, 1 + 0.7 * below(engine, 5));
   if (below(engine, 2) == 0) set(0, CostSetting::Key::Fuse, 0.35);
   return step;
+}
+
+/// A step by chance in which some chunks recompute, and keep a part of what they hold.
+inline ByChance recomputed_step_by_chance(std::mt19937& engine) {
+  ByChance step = step_by_chance(engine);
+  const auto draw = [&](std::int32_t most) {
+    return static_cast<std::int32_t>(below(engine, static_cast<std::size_t>(most)));
+  };
+  auto& scopes = step.options.costs.recomputed.scopes;
+  const std::int32_t named = 1 + draw(3);
+  for (std::int32_t i = 0; i < named; ++i) {
+    scopes.push_back({.rank = draw(3) == 0 ? -1 : draw(step.frame.ranks),
+                      .chunk = draw(2) == 0 ? -1 : 1 + draw(step.frame.chunks)});
+  }
+  constexpr MemoryChange kModels[]{{1, 0, -1}, {1, -0.5, -0.5}, {1, -0.9, -0.1}, {1, -1, 0}};
+  step.options.memory = kModels[draw(4)];
+  step.options.memory->keep = 0.1 * draw(10);
+  if (draw(2) == 0)
+    step.options.costs.set({.key = CostSetting::Key::Again, .value = 0.7 * draw(4)});
+  return step;
+}
+
+/// The least limit within which a microbatch by itself runs.
+inline double least_limit(const Problem& problem) {
+  double most = 0;
+  for (const auto& rank : problem.of_rank) {
+    double held = 0;
+    for (const SeriesId id : rank) {
+      const Series& series = problem.series[id];
+      if (half_of(id) == Half::Forward) {
+        held = series.held_behind(problem.frame.topology == Topology::Bidirectional ? 0 : held);
+      }
+      if (half_of(id) != Half::Weight) most = std::max({most, held, held + series.during});
+    }
+  }
+  return most;
 }
 
 /// All forwards, then all backwards: runs under every placement.

@@ -43,6 +43,9 @@ CASES = [
     "--ranks 2 --microbatches 4 --cost f=3,b=2,w=6,comm=2,fuse=0.5 --memory 2 --fuse-w 4",
     "--ranks 1 --microbatches 8 --cost f=1,b=1,w=4,fuse=0.25 --memory 2 --fuse-w 4",
     "--ranks 3 --microbatches 4 --placement bidirectional --cost f=10,b=16,w=4,comm=1 --memory 2",
+    "--ranks 3 --microbatches 4 --cost f=2,b=3,w=1 --mem f=1,b=0,w=-1,keep=0.5 --recompute all --memory 1 --objective span",
+    "--ranks 3 --microbatches 5 --cost f=2,b=3,w=1 --mem f=1,b=-0.9,w=-0.1,keep=0.5 --recompute r0,r2 --memory 1.2",
+    "--ranks 2 --microbatches 4 --placement v --cost f=2,b=3,w=4,re=1,fuse=0.5 --mem f=1,b=0,w=-1,keep=0.1 --recompute c1 --fuse-w 2 --memory 1.5",
 ]
 STEPS = {"head start", "head wait", "head work", "head memory", "head memory-work", "tail end", "tail wait", "tail work"}
 BY_CHANCE = 120
@@ -66,7 +69,9 @@ def by_chance(dice):
     for rank in dice.choice([[""], [f"r{rank}:" for rank in range(ranks)]]):
         flags += ["--cost", rank + ",".join(f"{key}={dice.choice([0, 1, 2, 3, 0.7, 13.3])}" for key in "fbw")]
     flags += ["--cost", f"comm={dice.choice([0, 1, 3, 0.1])}", "--objective", dice.choice(["makespan", "span"])]
-    flags += ["--mem", dice.choice(["f=1,b=0,w=-1", "f=1,b=-0.5,w=-0.5", "f=1,b=-1,w=0", "f=1,b=-0.3,w=-0.7"])]
+    keep = dice.choice([0, 0.1, 0.5])
+    flags += ["--mem", dice.choice(["f=1,b=0,w=-1", "f=1,b=-0.5,w=-0.5", "f=1,b=-1,w=0", "f=1,b=-0.3,w=-0.7"]) + f",keep={keep}"]
+    flags += dice.choice([[], [], ["--recompute", dice.choice(["all", f"r{ranks - 1}", "c1", f"r0c{chunks}"])]])
     if microbatches > (2 if placement == "bidirectional" else 1) and dice.random() < 0.25:
         flags += ["--fuse-w", dice.choice([2, 3, 8]), "--cost", f"r0:w=2,fuse={dice.choice([0, 0.35, 0.5])}"]
     return flags + dice.choice([[], ["--memory", dice.choice([1, 1.5, 2, 2.5, 3])]])
