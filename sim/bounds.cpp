@@ -149,7 +149,8 @@ class General {
       const StageMap::Place& home = subject.map.home(stage);
       const std::int32_t count = layers[RankId(home.rank).index()][ChunkId(home.chunk).index()];
       stages_.push_back(least_of_chunk(costs, home.rank, home.chunk, count));
-      less_.push_back(std::min(less_of_first(stages_.back()), stages_.back().backward));
+      const double less = costs.alike ? 0 : less_of_first(stages_.back());
+      less_.push_back(std::min(less, stages_.back().backward));
       stages_.back().weight *= least_share(stages_.back(), call);
     }
     arrive();
