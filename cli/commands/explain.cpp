@@ -23,7 +23,7 @@ namespace {
 constexpr std::string_view kContract = "contract";
 
 int explain(const std::string& name) {
-  if (name.empty()) throw CLI::RequiredError("RULE");
+  if (name.empty()) throw CLI::RequiredError("the id or name of a rule; `capo rules` lists them");
   if (name == kContract) return exit_code_after(write_stdout(gradients::contract_page()));
   const Rule* rule = find_rule(name);
   if (rule == nullptr) {

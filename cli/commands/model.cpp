@@ -334,7 +334,7 @@ Result<ModelFile, CommandError> file_of(const ModelRequest& request) {
 
 int print_model(const ModelRequest& request) {
   if (request.list) return exit_code_after(write_stdout(models_text()));
-  if (request.name.empty()) throw CLI::RequiredError("model: NAME, or --list,");
+  if (request.name.empty()) throw CLI::RequiredError("the name of a model, or --list");
   const auto file = file_of(request);
   if (!file) return refuse(file.error());
   return exit_code_after(write_output(request.output, render(*file, request.format)));

@@ -169,7 +169,13 @@ void EnvironmentOptions::derive_modules(Model& declared) const {
 
 Result<ModelFile, CommandError> read_model_file(const std::string& path, const Limits& limits) {
   auto source = read_source(path, limits.bytes);
-  if (!source) return CommandError(source.error());
+  if (!source) {
+    Error error = std::move(source.error());
+    if (ready_model_named(path) != nullptr) {
+      error.help = fmt::format("`capo model {} -o FILE` writes the file of that model", path);
+    }
+    return CommandError(std::move(error));
+  }
   auto model = read_model(source->text, limits);
   if (model) return ModelFile{.source = *std::move(source), .model = *std::move(model)};
   return CommandError(RefusedInput{.source = *std::move(source), .refusal = model.error()});

@@ -147,15 +147,6 @@ std::string others_with(const std::string& flag, const Typed& typed) {
                      listed(std::vector<std::string_view>(found.begin(), found.end())));
 }
 
-// A flag that begins as the word does, as `--micro` of `--microbatches`.
-std::string_view continued(std::string_view word, std::span<const std::string_view> flags) {
-  constexpr std::size_t kLeast = 5;  // `--mic`
-  if (word.size() < kLeast) return "";
-  const auto found = std::find_if(flags.begin(), flags.end(),
-                                  [&](std::string_view flag) { return flag.starts_with(word); });
-  return found == flags.end() ? "" : *found;
-}
-
 // The command that a word may stand for: one that other programs have, or one of a similar name.
 std::string command_meant(const CLI::App& app, const std::string& word) {
   const auto* row = std::find_if(kCommandsMeant.begin(), kCommandsMeant.end(),
@@ -184,8 +175,6 @@ std::string guess(const std::string& flag, const Typed& typed) {
   if (!near.empty() && edit_distance(flag, near) == 1) return fmt::format("did you mean {}?", near);
   if (const std::string others = others_with(flag, typed); !others.empty()) return others;
   if (!near.empty()) return fmt::format("did you mean {}?", near);
-  const std::string_view longer = continued(flag, flags);
-  if (!longer.empty()) return fmt::format("did you mean {}?", longer);
   const std::string word = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
   const std::string meant = &command == &typed.app ? command_meant(typed.app, word) : "";
   return meant.empty() ? "" : fmt::format("did you mean the command `{}`?", meant);

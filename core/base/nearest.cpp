@@ -2,9 +2,22 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
 #include <vector>
 
 namespace capo {
+
+namespace {
+
+std::string in_small_letters(std::string_view word) {
+  std::string small(word);
+  for (char& c : small) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return small;
+}
+
+}  // namespace
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   // Row i holds the distances of a's first i letters to every prefix of b.
@@ -28,19 +41,25 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string_view nearest(std::string_view word, std::span<const std::string_view> known) {
+  const std::string meant = in_small_letters(word);
   std::string_view best;
   std::size_t fewest = std::max<std::size_t>(1, word.size() / 3) + 1;
   for (const std::string_view candidate : known) {
     // Each letter that one has more than the other is an edit, so a word of any length is cheap.
     const std::size_t longer = std::max(word.size(), candidate.size());
     if (longer - std::min(word.size(), candidate.size()) >= fewest) continue;
-    const std::size_t distance = edit_distance(word, candidate);
+    const std::size_t distance = edit_distance(meant, in_small_letters(candidate));
     if (distance < fewest) {
       fewest = distance;
       best = candidate;
     }
   }
-  return best;
+  constexpr std::size_t kLeast = 5;  // `--mic` of `--microbatches`
+  if (!best.empty() || word.size() < kLeast) return best;
+  const auto begun = std::find_if(known.begin(), known.end(), [&](std::string_view candidate) {
+    return in_small_letters(candidate).starts_with(meant);
+  });
+  return begun == known.end() ? best : *begun;
 }
 
 std::string did_you_mean(std::string_view word, std::span<const std::string_view> known,

@@ -23,6 +23,19 @@ TEST(Nearest, SuggestsTheClosestWordAndNothingFarAway) {
   EXPECT_EQ(nearest("rank", kKnown), "");
 }
 
+TEST(Nearest, TakesCapitalLettersForSmallOnes) {
+  constexpr std::array<std::string_view, 3> kKnown{"I01", "B01", "1f1b"};
+  EXPECT_EQ(nearest("b01", kKnown), "B01");
+  EXPECT_EQ(nearest("1F1B", kKnown), "1f1b");
+}
+
+TEST(Nearest, SuggestsTheFirstThatBeginsAsALongWordDoes) {
+  constexpr std::array<std::string_view, 3> kKnown{"tiny", "deepseek-v3", "deepseek-v4"};
+  EXPECT_EQ(nearest("deepseek", kKnown), "deepseek-v3");
+  EXPECT_EQ(nearest("DeepSeek", kKnown), "deepseek-v3");
+  EXPECT_EQ(nearest("deep", kKnown), "");
+}
+
 TEST(Nearest, AsksForTheClosestWordOrSaysWhatTheCallerSays) {
   constexpr std::array<std::string_view, 2> kKnown{"layers", "placement"};
   EXPECT_EQ(did_you_mean("layer", kKnown), "did you mean `layers`?");
