@@ -245,8 +245,8 @@ void dropped_text(const Context& context, Findings& out) {
   report_cells(context, CellFault::Kind::DroppedText, out, [](const CellFault& fault) {
     return std::pair(
         fmt::format("is read by PyTorch as {}, and the rest is dropped", shown(fault.torch_reads)),
-        std::string("one action a cell, `<stage><type><microbatch>`; the members of a "
-                    "composite are separated by `;`"));
+        std::string("write one action a cell, `<stage><type><microbatch>`, and commas between "
+                    "cells; a composite is `(<a>;<b>)OVERLAP_F_B`"));
   });
 }
 
