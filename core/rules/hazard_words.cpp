@@ -117,6 +117,14 @@ bool in_one_composite(const Context& context, const JudgedHazard& judged) {
                              reader.entry);
 }
 
+// Whether Megatron's other calls would help, since nobody can add a wait to its runtime. Between
+// two ranks fused calls meet the wrong messages (T08).
+bool fused_calls_help(const JudgedHazard& judged) {
+  const Wiring& wiring = *judged.wiring;
+  return is_send(judged.hazard.reader.kind) && wiring.by_megatron() &&
+         wiring.environment().p2p != MegatronCalls::Batch && wiring.schedule().ranks.size() > 2;
+}
+
 std::string cure(const Context& context, const PlanView& view, const JudgedHazard& judged) {
   const Wiring& wiring = *judged.wiring;
   if (judged.by_replay) return "replay in the order of capture, or capture in the order of replay";
@@ -125,7 +133,13 @@ std::string cure(const Context& context, const PlanView& view, const JudgedHazar
   const std::string reader = memory_user_name(context, wiring, judged.hazard.reader);
   const bool given = view.kind() == PlanKind::Given;
   const bool can_wait = !given || !in_one_composite(context, judged);
-  if (judged.hazard.race && can_wait) return fmt::format("let {} wait for {}", writer, reader);
+  if (judged.hazard.race && can_wait) {
+    return fmt::format("let {} wait for {}{}", writer, reader,
+                       fused_calls_help(judged)
+                           ? "; Megatron waits at once for fused calls (its "
+                             "--no-overlap-p2p-communication, here `--p2p batch`)"
+                           : "");
+  }
   if (given) return "let the plan give the two buffers memory of their own";
   if (judged.hazard.victim.kind == BufferKind::GradInput) {
     const std::string maker =
