@@ -119,6 +119,40 @@ std::vector<std::size_t> suspects(const RankOrder& rank, const Action& surplus,
   return before;
 }
 
+bool alike(const Entry& entry, const Action& action) {
+  return entry.kind == action.kind && entry.chunk == action.chunk;
+}
+
+// Whether an entry that was meant at `at` has neighbours there that it has elsewhere too.
+//
+//   ... -8 -8.5 6 ... -8 [-8.5] 6 ...     it follows `-8` and precedes `6` elsewhere
+bool stands_as_elsewhere(const RankOrder& rank, std::size_t at, const Action& meant) {
+  const auto& order = rank.order;
+  bool follows = at == 0;
+  bool precedes = at + 1 == order.size();
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (i == at || !alike(order[i], meant)) continue;
+    follows |= at > 0 && i > 0 && alike(order[i - 1], order[at - 1].action());
+    precedes |= at + 1 < order.size() && i + 1 < order.size() &&
+                alike(order[i + 1], order[at + 1].action());
+  }
+  return follows && precedes;
+}
+
+// The entry that is the slip, of those with which the order would be accepted: the only one, or the
+// only one that stands as elsewhere.
+std::optional<std::size_t> the_slip(const std::vector<std::size_t>& curing, const RankOrder& rank,
+                                    const Action& meant) {
+  if (curing.size() == 1) return curing.front();
+  std::optional<std::size_t> found;
+  for (const std::size_t at : curing) {
+    if (!stands_as_elsewhere(rank, at, meant)) continue;
+    if (found) return std::nullopt;  // either may be meant
+    found = at;
+  }
+  return found;
+}
+
 Slip slip_at(const CheckResult& result, const Diagnostic& first, const Input& input,
              std::size_t position, const std::string& meant, std::string text) {
   const Entry& entry = input.schedule.ranks.front().order[position];
@@ -171,19 +205,29 @@ std::optional<Slip> find_slip(const CheckResult& result, const Input& input, con
   if (first == nullptr || first->labels.empty() || !imbalance) return std::nullopt;
   const RankOrder& rank = input.schedule.ranks.front();
   const std::string meant = te_token(imbalance->lacking);
+  const auto written = [&](std::size_t at) {
+    return edited(input.source.text, {{.span = rank.order[at].span(), .replacement = meant}});
+  };
   std::uint64_t judged = 0;
-  std::optional<Slip> slip;
+  std::vector<std::size_t> curing;
   for (const std::size_t at :
        suspects(rank, imbalance->surplus, first->labels.front().span.offset)) {
     judged += entries_of(input);
     if (judged > options.budget) return std::nullopt;
-    std::string text =
-        edited(input.source.text, {{.span = rank.order[at].span(), .replacement = meant}});
-    const auto after = judge(text);
-    if (!after || after->verdict != Verdict::Accepted) continue;
-    if (slip) return std::nullopt;  // either may be meant
-    slip = slip_at(result, *first, input, at, meant, std::move(text));
-    slip->meant = imbalance->lacking;
+    const auto after = judge(written(at));
+    if (after && after->verdict == Verdict::Accepted) curing.push_back(at);
+  }
+  const auto at = the_slip(curing, rank, imbalance->lacking);
+  if (!at) return std::nullopt;
+  Slip slip = slip_at(result, *first, input, *at, meant, written(*at));
+  slip.meant = imbalance->lacking;
+  if (curing.size() > 1) {
+    slip.finding.notes.insert(
+        slip.finding.notes.begin(),
+        {.text = fmt::format("elsewhere too it would be accepted with `{}`, but only here that "
+                             "stands between entries as in the rest of the list",
+                             meant),
+         .span = std::nullopt});
   }
   return slip;
 }

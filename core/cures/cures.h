@@ -11,7 +11,9 @@
 // A slip is one entry of a TE list written for another. The counts of a list tell which: one kind
 // of one chunk occurs once too often, another once too rarely. Every entry of the first is tried as
 // the other, the nearest before the first finding first, and the one that makes the order
-// acceptable is called by its name. If two would, capo does not know which was meant.
+// acceptable is called by its name. Of several that would, it is the only one with which the other
+// stands between entries as it does elsewhere in the list; if two do, capo does not know which was
+// meant.
 //
 // Both judge the order again and again, so both stop at a budget of entries judged; beyond it helps
 // lose their edits and no slip is looked for. How an edited text is judged is the caller's affair,
@@ -52,7 +54,7 @@ struct Slip {
   Action meant;  ///< its microbatch means nothing
 };
 
-/// nullopt if no single entry makes a rejected list acceptable, or more than one does.
+/// nullopt if no single entry makes a rejected list acceptable, or several do and none is likelier.
 [[nodiscard]] std::optional<Slip> find_slip(const CheckResult& result, const Input& input,
                                             const JudgeText& judge,
                                             const CureOptions& options = {});

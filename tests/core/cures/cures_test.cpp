@@ -79,6 +79,22 @@ TEST(Slip, EveryEntryWrittenForAnotherIsFoundOrLeftAlone) {
   EXPECT_GE(found, 14);
 }
 
+// A later `-1` could be the weight gradient as well, but none follows a forward elsewhere.
+TEST(Slip, OfSeveralIsTheOneThatStandsAsElsewhere) {
+  const auto slip = slip_in("[1, 1, -1, -1.5, 1, -1, -1, 1, -1, -1.5, -1, -1.5]");
+  ASSERT_TRUE(slip.has_value());
+  EXPECT_EQ(slip->finding.message, "`-1` at index 6 is probably `-1.5`");
+  EXPECT_EQ(slip->text, "[1, 1, -1, -1.5, 1, -1, -1.5, 1, -1, -1.5, -1, -1.5]");
+  ASSERT_EQ(slip->finding.notes.size(), 2U);
+  EXPECT_TRUE(slip->finding.notes.front().text.starts_with("elsewhere too"));
+}
+
+// The second and the third backward may be the weight gradient: behind a backward, and before a
+// backward or a weight gradient, it stands elsewhere.
+TEST(Slip, OfSeveralThatStandAsElsewhereNoneIsNamed) {
+  EXPECT_FALSE(slip_in("[1, 1, 1, 1, -1, -1, -1, -1.5, -1, -1, -1.5, -1.5]").has_value());
+}
+
 TEST(Slip, IsNotLookedForInASoundOrderNorBeyondTheBudget) {
   EXPECT_FALSE(slip_in(long_order()).has_value());
   // Nine entries may be the slip, and each trial judges 48 entries and one.
