@@ -1,6 +1,7 @@
 #include "core/draw/picture_of.h"
 
 #include "core/base/assert.h"
+#include "core/base/plural.h"
 #include "core/rules/rule.h"
 #include "core/rules/words.h"
 #include "core/text/action_token.h"
@@ -248,6 +249,11 @@ Picture picture_of(const Input& input, const Report& report, Timeline timeline,
     const std::size_t begin = text.find_first_not_of(' ', end + 1);
     end = text.find('\n', begin);
     picture.setting.push_back(text.substr(begin, end - begin));
+  }
+  if (const std::size_t left = report.diagnostics.dropped(); left > 0) {
+    picture.setting.push_back(
+        fmt::format("not drawn: {}; `capo check` tells of all",
+                    counted(static_cast<std::int64_t>(left), "more finding")));
   }
   if (!why_listed.empty()) {
     picture.setting.push_back(

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace capo {
 namespace {
 
@@ -69,6 +71,15 @@ TEST(PictureOf, ANumberAtTheEndThatIsNoActionIsInThePicture) {
   ASSERT_EQ(picture.alarms.size(), 1U);
   EXPECT_EQ(picture.alarms.front().places.front().begin, 2);
   EXPECT_EQ(picture.timeline.makespan, 3);
+}
+
+TEST(PictureOf, SaysHowManyFindingsAreNotDrawn) {
+  std::string list = "1";
+  for (int i = 0; i < 150; ++i) list += ", -1.25";
+  const Picture picture = picture_without_times(check_te(list));
+  EXPECT_EQ(picture.alarms.size(), 100U);
+  EXPECT_EQ(picture.setting[picture.setting.size() - 2],
+            "not drawn: 50 more findings; `capo check` tells of all");
 }
 
 TEST(PictureOf, ADeadlockIsARingOfArrowsThatSayWhatIsWaitedFor) {
