@@ -24,10 +24,19 @@ bool looks_like_torch_csv(std::string_view text) {
   return digits > 0 && digits < text.size() && text[digits] >= 'A' && text[digits] <= 'Z';
 }
 
+bool begins_with(char letter, std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && text[first] == letter;
+}
+
 // The text of a list may be JSON as well.
 bool begins_as_json(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\r\n");
-  return first != std::string_view::npos && text[first] == '{';
+  return begins_with('{', text);
+}
+
+// Python's json.dump writes a list so; a schedule in JSON is an object.
+bool begins_as_list(std::string_view text) {
+  return begins_with('[', text);
 }
 
 // Refuses declarations that would make capo allocate more than the limits allow.
@@ -86,7 +95,7 @@ Read<Input> read_json(const Source& source, const LoadOptions& options) {
 TextForm detect_form(std::string_view name, std::string_view text) {
   if (name.ends_with(".order")) return TextForm::OrderFile;
   if (name.ends_with(".csv")) return TextForm::TorchCsv;
-  if (name.ends_with(".json")) return TextForm::Json;
+  if (name.ends_with(".json") && !begins_as_list(text)) return TextForm::Json;
   if (begins_as_json(text)) return TextForm::Json;
   if (looks_like_order_file(text)) return TextForm::OrderFile;
   return looks_like_torch_csv(text) ? TextForm::TorchCsv : TextForm::TeList;

@@ -1,8 +1,8 @@
 // Reads any text as an Input, after finding out which form it is in.
 //
-// A form that is not named follows from the file's name (.order, .csv, .json), or from how the text
-// begins: `{` is JSON, the word `capo` an .order file, a cell such as 0F0 a PyTorch table,
-// anything else a TE list. Tested by load_test.cpp.
+// A form that is not named follows from the file's name (.order, .csv, .json, but for a list in a
+// file called .json), or from how the text begins: `{` is JSON, the word `capo` an .order file, a
+// cell such as 0F0 a PyTorch table, anything else a TE list. Tested by load_test.cpp.
 
 #pragma once
 

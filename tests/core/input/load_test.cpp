@@ -8,7 +8,12 @@ namespace {
 TEST(Load, KnowsAFormByItsName) {
   EXPECT_EQ(detect_form("x.order", "[1]"), TextForm::OrderFile);
   EXPECT_EQ(detect_form("x.csv", "[1]"), TextForm::TorchCsv);
-  EXPECT_EQ(detect_form("x.json", "[1]"), TextForm::Json);
+  EXPECT_EQ(detect_form("x.json", "1 -1"), TextForm::Json);
+}
+
+TEST(Load, ReadsAListInAFileOfJson) {
+  EXPECT_EQ(detect_form("x.json", "[1, -1]"), TextForm::TeList);
+  EXPECT_EQ(detect_form("x.json", "\n[[1, -1], [1, -1]]"), TextForm::TeList);
 }
 
 TEST(Load, KnowsAFormByItsBeginning) {
