@@ -158,7 +158,9 @@ class ProjectReader {
     const toml::parse_result parsed = toml::parse(source_.text, source_.name);
     if (!parsed) {
       const toml::parse_error& error = parsed.error();
-      return malformed(places_.span(error.source()), std::string(error.description()));
+      return malformed(places_.span(error.source()),
+                       fmt::format("not valid TOML: {}", error.description()),
+                       "docs/cli.md lists the keys; words stand in quotes, as in `plan = \"te\"`");
     }
     if (auto refusal = read_defaults(parsed.table())) return *std::move(refusal);
     return std::move(project_);
