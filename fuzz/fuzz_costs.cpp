@@ -1,4 +1,4 @@
-// Reads each text as `--cost` does, and as `--mem` does.
+// Reads each text as `--cost` does, as `--mem` does, and as `--recompute` does.
 //
 // A text is refused in words, or every number in it can be reckoned with: whatever task or link is
 // asked for, what it takes is finite and never negative, and what a microbatch takes of memory it
@@ -22,8 +22,9 @@ bool is_amount(double value) {
 }
 
 void require_amounts(const TaskCosts& costs) {
-  for (const double value : {costs.forward, costs.backward, costs.weight, costs.dispatch,
-                             costs.combine, costs.unshard, costs.reshard, costs.reduce}) {
+  for (const double value :
+       {costs.forward, costs.backward, costs.weight, costs.again, costs.dispatch, costs.combine,
+        costs.unshard, costs.reshard, costs.reduce}) {
     fuzz::require(is_amount(value), "a task takes a finite time");
   }
   fuzz::require(costs.experts >= 0 && costs.experts <= 1, "experts are a part of a layer");
@@ -57,6 +58,15 @@ void require_memory(const std::string& text) {
   fuzz::require(is_amount(change->forward), "a forward takes something, or nothing");
   fuzz::require(std::abs(left) <= 1e-9 * std::max(1.0, change->forward),
                 "what a microbatch takes it gives up");
+  fuzz::require(change->keep >= 0 && change->keep <= 1, "a part of it is kept");
+}
+
+void require_recomputed(const std::string& text) {
+  const auto recomputed = read_recomputed(text);
+  if (!recomputed) return fuzz::require(!recomputed.error().empty(), "a refusal has a reason");
+  fuzz::require(recomputed->any(), "what is read names chunks");
+  const auto again = read_recomputed(to_text(*recomputed));
+  fuzz::require(again && *again == *recomputed, "and is written as it is read");
 }
 
 }  // namespace
@@ -65,5 +75,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string text = fuzz::Bytes(data, size).rest();
   require_costs(text);
   require_memory(text);
+  require_recomputed(text);
   return 0;
 }
