@@ -164,8 +164,7 @@ LowerBounds lower_bounds(const Problem& problem, std::uint64_t states,
                          const std::function<bool()>& stopped) {
   if (problem.fuses()) return lower_bounds(with_least_weights(problem), states, stopped);
   LowerBounds bounds;
-  const Problem holding = relaxed(problem);
-  const Problem ends = ends_of(holding);
+  const Problem ends = ends_of(relaxed(problem));
   const Windows all(ends, std::nullopt);
   const std::vector<double> residence = residences(problem);
   for (std::size_t rank = 0; rank < problem.of_rank.size(); ++rank) {
@@ -182,10 +181,10 @@ LowerBounds lower_bounds(const Problem& problem, std::uint64_t states,
   }
   raise(bounds.makespan, problem.closed_forms.makespan);
   raise(bounds.span, problem.closed_forms.span);
-  raise_by_narrowing(bounds.makespan, holding, std::nullopt, states, stopped);
+  raise_by_narrowing(bounds.makespan, problem, std::nullopt, states, stopped);
   const std::size_t ranks = problem.of_rank.size();
   for (std::size_t rank = 0; rank < ranks && !stopped(); ++rank) {
-    raise_by_narrowing(bounds.span, holding, rank, states / ranks, stopped);
+    raise_by_narrowing(bounds.span, problem, rank, states / ranks, stopped);
   }
   return bounds;
 }

@@ -11,8 +11,8 @@
 //   path      one microbatch takes its way to the last stage and back
 //   narrowing what is above the largest of these, as long as narrowing.cpp refutes it
 //
-// Heads and tails are those of windows.h. They and narrowing are of the problem in which nothing
-// is made again (relaxed() of problem.h).
+// Heads and tails are those of windows.h, of the problem in which nothing is made again (relaxed()
+// of problem.h).
 //
 // If weight gradients are called several at a time, each takes its share of the best call here
 // (with_least_weights() of calls.h).

@@ -25,8 +25,8 @@
 // share of the best call (with_least_weights()), and orders are run in calls.
 //
 // A stage that recomputes says with "remakes" what its backward takes when it begins. In the
-// reasoning but for that of memory over time nothing is made again (relaxed()), which the checker
-// works out by itself; orders are run with all that they hold.
+// reasoning but for narrowing and that of memory over time nothing is made again (relaxed()), which
+// the checker works out by itself; orders are run with all that they hold.
 //
 // "exhaustive" says with how many nodes all orders were searched, and below what objective there is
 // none; the bound is what the argument shows, since the search has no proof that is short.
@@ -524,15 +524,16 @@ std::optional<Shown> by_narrowing(const Problem& problem, Objective objective, c
 }
 
 // A bound of another kind than these is shown as far as they go.
-Shown shown_by(const Problem& problem, Objective objective, const Bound& bound,
+Shown shown_by(const Problem& remaking, Objective objective, const Bound& bound,
                const Bound& closed_form) {
+  const Problem problem = relaxed(remaking);
   if (is_formula(bound.by)) return by_formula(problem, objective, bound);
   Shown shown = by_machine(problem, objective);
   if (is_formula(closed_form.by) && closed_form.value > shown.value) {
     shown = by_formula(problem, objective, closed_form);
   }
   if (bound.by != "narrowing") return shown;
-  return by_narrowing(problem, objective, bound, shown.value).value_or(shown);
+  return by_narrowing(remaking, objective, bound, shown.value).value_or(shown);
 }
 
 }  // namespace
@@ -542,7 +543,7 @@ Certificate certificate_of(const Problem& problem, Objective objective, const Lo
   const bool of_span = objective == Objective::Span;
   const Bound& bound = bound_of(bounds, objective);
   const Shown shown =
-      shown_by(relaxed(problem.fuses() ? with_least_weights(problem) : problem), objective, bound,
+      shown_by(problem.fuses() ? with_least_weights(problem) : problem, objective, bound,
                of_span ? problem.closed_forms.span : problem.closed_forms.makespan);
   const double value = std::min(bound.value, shown.value);
   const std::string all = nodes == 0

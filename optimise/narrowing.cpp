@@ -4,8 +4,9 @@
 // rank is looked at by itself: a state is how many forwards, input halves and weight gradients have
 // run on it, all chunks together; from state to state the next one of a kind runs, no earlier and
 // no later than the next one of its kind may, a forward only if the memory has room, a backward
-// only if enough forwards have run. The earliest time at which each state is reached, and the
-// latest from which the rest fits, say when the n-th task of a kind may really begin.
+// only if enough forwards have run, and if there is room for what it makes again. The earliest time
+// at which each state is reached, and the latest from which the rest fits, say when the n-th task
+// of a kind may really begin.
 //
 //   states of a rank with room for two     F F B W F ...     F may begin at 4 at the earliest,
 //                                          F B W F B ...     since a W stands before the third F
@@ -83,18 +84,20 @@ std::optional<Narrowing::Rank> Narrowing::rank_of(std::size_t rank) const {
   for (const SeriesId id : problem_.of_rank[rank]) {
     const Series& series = problem_.series[id];
     const Series& same = problem_.series[problem_.of_rank[rank][id % 3]];
-    if (series.takes != same.takes || series.holds != same.holds) return std::nullopt;
+    if (series.takes != same.takes || series.holds != same.holds || series.during != same.during) {
+      return std::nullopt;
+    }
+    if (series.holds < 0 && half_of(id) == Half::Forward) return std::nullopt;
+    if (series.holds > 0 && half_of(id) != Half::Forward) return std::nullopt;
     found.takes[id % 3] = series.takes;
-    found.holds[id % 3] = series.holds;
-  }
-  if (found.holds[kForwardKind] < 0 || found.holds[kBackwardKind] > 0 ||
-      found.holds[kWeightKind] > 0) {
-    return std::nullopt;
+    found.holds[id % 3] = series.held_behind(0);
+    found.during = std::max(found.during, series.during);
   }
   // All that a forward takes is held until its backward, and the rest until its weight gradient. If
   // more is given up than was taken, any number may be open.
   const double rest = found.holds[kForwardKind] + found.holds[kBackwardKind];
-  const bool any = rest + found.holds[kWeightKind] < -1e-12 * found.holds[kForwardKind];
+  const bool any =
+      rest + found.holds[kWeightKind] < -1e-12 * (found.holds[kForwardKind] + found.during);
   const auto most = [&](double each) {
     const double fit = each > 0 ? problem_.memory_limit * (1 + 1e-9) / each : kUnlimited;
     if (any || fit >= static_cast<double>(of_kind_)) return of_kind_;
@@ -124,10 +127,16 @@ std::size_t Narrowing::latest_turn(SeriesId series, std::uint32_t k) const {
   return of_kind_ - (passes_ - before) * (m_ - k);
 }
 
-bool Narrowing::has_room(const Rank& rank, std::size_t f, std::size_t b, std::size_t w) const {
+bool Narrowing::has_room(const Rank& rank, std::size_t f, std::size_t b, std::size_t w,
+                         double during) const {
   return problem_.fits(static_cast<double>(f) * rank.holds[kForwardKind] +
                        static_cast<double>(b) * rank.holds[kBackwardKind] +
-                       static_cast<double>(w) * rank.holds[kWeightKind]);
+                       static_cast<double>(w) * rank.holds[kWeightKind] + during);
+}
+
+bool Narrowing::may_run_back(const Rank& rank, std::size_t f, std::size_t b, std::size_t w) const {
+  if (f == b || b - w == rank.waiting || forwards_before(b + 1) > f) return false;
+  return rank.during <= 0 || has_room(rank, f, b, w, rank.during);
 }
 
 void Narrowing::begin(double until) {
@@ -142,7 +151,10 @@ void Narrowing::begin(double until) {
 }
 
 void Narrowing::begin_with_windows() {
-  if (!windows_) windows_.emplace(problem_, own_);
+  if (!windows_) {
+    relaxed_ = relaxed(problem_);
+    windows_.emplace(*relaxed_, own_);
+  }
   for (SeriesId id = 0; id < problem_.series.size(); ++id) {
     for (std::uint32_t k = 0; k < m_; ++k) {
       const TaskNumber task = id * m_ + k;
@@ -217,10 +229,10 @@ void Narrowing::reach(const Rank& rank) {
         if (now == kUnlimited) continue;
         const std::size_t b = f - fewer;
         const std::size_t w = b - waiting;
-        if (f < of_kind_ && fewer < rank.fewer && has_room(rank, f + 1, b, w)) {
+        if (f < of_kind_ && fewer < rank.fewer && has_room(rank, f + 1, b, w, 0)) {
           go(at(f + 1, fewer + 1, waiting), now, kForwardKind, f);
         }
-        if (fewer > 0 && waiting < rank.waiting && forwards_before(b + 1) <= f) {
+        if (may_run_back(rank, f, b, w)) {
           go(at(f, fewer - 1, waiting + 1), now, kBackwardKind, b);
         }
         if (waiting > 0) go(at(f, fewer, waiting - 1), now, kWeightKind, w);
@@ -258,10 +270,10 @@ bool Narrowing::narrow(Rank& rank) {
         if (reached_[state] == kUnlimited) continue;
         const std::size_t b = f - fewer;
         const std::size_t w = b - waiting;
-        if (f < of_kind_ && fewer < rank.fewer && has_room(rank, f + 1, b, w)) {
+        if (f < of_kind_ && fewer < rank.fewer && has_room(rank, f + 1, b, w, 0)) {
           go(state, at(f + 1, fewer + 1, waiting), kForwardKind, f);
         }
-        if (fewer > 0 && waiting < rank.waiting && forwards_before(b + 1) <= f) {
+        if (may_run_back(rank, f, b, w)) {
           go(state, at(f, fewer - 1, waiting + 1), kBackwardKind, b);
         }
         if (waiting > 0) go(state, at(f, fewer, waiting - 1), kWeightKind, w);

@@ -104,9 +104,10 @@ class Narrowing {
   /// A rank whose tasks of a kind cost and hold alike.
   struct Rank {
     std::array<double, 3> takes{};
-    std::array<double, 3> holds{};
-    std::size_t fewer = 0;    ///< most forwards whose backwards have not run
-    std::size_t waiting = 0;  ///< most backwards whose weight gradients have not run
+    std::array<double, 3> holds{};  ///< a backward that recomputes what is left of all it takes
+    double during = 0;              ///< that one takes so much when it begins
+    std::size_t fewer = 0;          ///< most forwards whose backwards have not run
+    std::size_t waiting = 0;        ///< most backwards whose weight gradients have not run
     Turns turns;
 
     /// Returns how many states there are with one count of forwards.
@@ -128,7 +129,11 @@ class Narrowing {
   [[nodiscard]] std::size_t at(std::size_t f, std::size_t fewer, std::size_t waiting) const {
     return (f * rows_ + fewer) * width_ + waiting;
   }
-  [[nodiscard]] bool has_room(const Rank& rank, std::size_t f, std::size_t b, std::size_t w) const;
+  [[nodiscard]] bool has_room(const Rank& rank, std::size_t f, std::size_t b, std::size_t w,
+                              double during) const;
+  /// Whether the next backward may begin when so many of each kind have run.
+  [[nodiscard]] bool may_run_back(const Rank& rank, std::size_t f, std::size_t b,
+                                  std::size_t w) const;
   [[nodiscard]] std::size_t forwards_before(std::size_t backwards) const;
   [[nodiscard]] std::size_t earliest_turn(SeriesId series, std::uint32_t k) const;
   [[nodiscard]] std::size_t latest_turn(SeriesId series, std::uint32_t k) const;
@@ -136,7 +141,8 @@ class Narrowing {
   const Problem& problem_;
   std::function<bool()> stopped_;
   std::optional<std::size_t> own_;
-  std::optional<Windows> windows_;  // found when they are needed
+  std::optional<Problem> relaxed_;  // found when windows are needed
+  std::optional<Windows> windows_;
   std::uint32_t m_;
   std::size_t of_kind_;  // tasks of a kind on a rank
   std::size_t passes_;   // chunks of a rank that one microbatch passes

@@ -12,7 +12,7 @@ line says what does not.
 
 A stage that recomputes says with `remakes` what its backward takes when it begins, on top of what its forward holds; what it
 gives up at its end and its weight gradient stands in `holds`. Orders are run with all of that. The reasoning leaves out what
-is made again, but for what it holds over time: a stage then holds what its forward takes until its weight gradient is done,
+is made again, but for what it holds over time and for the ways through a rank's tasks: a stage then holds what its forward takes until its weight gradient is done,
 or less where less is left behind the backward, which is no more than it holds.
 
 A task is F, B or W (forward, input half of the backward, weight gradient) of a stage and a microbatch, `B3.7`. A rank runs
@@ -491,7 +491,8 @@ class Narrowing:
         """Whether its chunks cost and hold the same, so that tasks of a kind need not be told apart."""
         stages = self.problem.stages_of(rank)
         return all(self.problem.takes[kind, s] == self.problem.takes[kind, stages[0]] and
-                   self.problem.holds[kind, s] == self.problem.holds[kind, stages[0]] for kind in KINDS for s in stages)
+                   self.problem.all_holds[kind, s] == self.problem.all_holds[kind, stages[0]] and
+                   self.problem.remakes[s] == self.problem.remakes[stages[0]] for kind in KINDS for s in stages)
 
     def own_stages(self, series):
         """The stages of the rank that a microbatch of the series passes."""
@@ -548,8 +549,10 @@ class Narrowing:
         of_kind = [[(kind, s) for s in problem.stages_of(rank)] for kind in KINDS]
         count, passes = self.m * len(of_kind[0]), len(self.own_stages(of_kind[0][0]))
         takes = [self.takes[all_of[0]] for all_of in of_kind]
-        shares = math.lcm(*(problem.holds[all_of[0]].denominator for all_of in of_kind))  # all amounts are whole ones of these
-        holds = [int(problem.holds[all_of[0]] * shares) for all_of in of_kind]
+        remakes, amounts = problem.remakes[of_kind[0][0][1]], [problem.all_holds[all_of[0]] for all_of in of_kind]
+        shares = math.lcm(*(amount.denominator for amount in (*amounts, remakes)))  # all amounts are whole ones of these
+        made, holds = int(remakes * shares), [int(amount * shares) for amount in amounts]
+        holds[1] += made
         limit = None if problem.limit is None else math.floor(problem.limit * shares)
         first = [sorted(time for s in all_of for time in self.first[s]) for all_of in of_kind]
         last = [sorted(time for s in all_of for time in self.last[s]) for all_of in of_kind]
@@ -559,7 +562,8 @@ class Narrowing:
             held = f * holds[0] + b * holds[1] + w * holds[2]
             if f < count and (limit is None or held + holds[0] <= limit):
                 yield 0, (f + 1, b, w)
-            if b < count and -(-(b + 1) // passes) * passes <= f:
+            room = made == 0 or limit is None or held + made <= limit
+            if b < count and -(-(b + 1) // passes) * passes <= f and room:
                 yield 1, (f, b + 1, w)
             if w < b:
                 yield 2, (f, b, w + 1)

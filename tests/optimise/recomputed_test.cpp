@@ -180,6 +180,20 @@ TEST(RecomputedProblem, AMemoryBoundCountsWhatIsMadeAgain) {
   EXPECT_NEAR(bounds.span.value, 4 * (0.5 * 21 + 0.5 * 5 + 1), 1e-6);
 }
 
+// With room for one that runs back, a weight gradient stands between two backwards.
+TEST(RecomputedProblem, NarrowingKnowsWhenBackwardsHaveRoom) {
+  const Problem problem =
+      recomputing({.ranks = 2, .microbatches = 4}, "all",
+                  {.forward = 1, .backward = 0, .weight = -1, .keep = 0.1}, 1.4);
+  const double without = lower_bounds(relaxed(problem)).makespan.value;
+  const LowerBounds bounds = lower_bounds(problem);
+  EXPECT_EQ(bounds.makespan.by, "narrowing");
+  EXPECT_GT(bounds.makespan.value, without * 1.01);
+  const Exhausted all = exhaust(problem, Objective::Makespan, 1e6, 1'000'000);
+  ASSERT_TRUE(all.complete && all.better);
+  EXPECT_LE(bounds.makespan.value, evaluate(problem, *all.better)->makespan * (1 + 1e-9));
+}
+
 // What is found within a limit is what the simulator comes to, and better than without recomputing.
 TEST(RecomputedProblem, SearchesWithinALimitThatNothingElseFits) {
   SimulationOptions options{.memory = MemoryChange{.keep = 0.1}, .memory_limit = 1.2};

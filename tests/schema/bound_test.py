@@ -45,6 +45,7 @@ CASES = [
     "--ranks 3 --microbatches 4 --placement bidirectional --cost f=10,b=16,w=4,comm=1 --memory 2",
     "--ranks 3 --microbatches 4 --cost f=2,b=3,w=1 --mem f=1,b=0,w=-1,keep=0.5 --recompute all --memory 1 --objective span",
     "--ranks 3 --microbatches 5 --cost f=2,b=3,w=1 --mem f=1,b=-0.9,w=-0.1,keep=0.5 --recompute r0,r2 --memory 1.2",
+    "--ranks 2 --microbatches 4 --cost f=2,b=3,w=1 --mem f=1,b=0,w=-1,keep=0.1 --recompute all --memory 1.4",
     "--ranks 2 --microbatches 4 --placement v --cost f=2,b=3,w=4,re=1,fuse=0.5 --mem f=1,b=0,w=-1,keep=0.1 --recompute c1 --fuse-w 2 --memory 1.5",
 ]
 STEPS = {"head start", "head wait", "head work", "head memory", "head memory-work", "tail end", "tail wait", "tail work"}
