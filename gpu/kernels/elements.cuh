@@ -176,4 +176,21 @@ __device__ SwiGluSlopes swiglu_slopes(float gate, float linear, float incoming, 
           .activated = activated};
 }
 
+/// The gradients of eight gates and linear parts take their places. Returns the sum of their terms
+/// in the gradient of the probability, in ascending order.
+template <typename T>
+__device__ float swiglu_gradient(Eight& gate, Eight& linear, const Eight& incoming,
+                                 float probability) {
+  float sum = 0;
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    const SwiGluSlopes slopes =
+        swiglu_slopes<T>(gate.at[i], linear.at[i], incoming.at[i], probability);
+    sum = __fmaf_rn(__fmul_rn(incoming.at[i], slopes.activated), linear.at[i], sum);
+    gate.at[i] = slopes.gate;
+    linear.at[i] = slopes.linear;
+  }
+  return sum;
+}
+
 }  // namespace capo::gpu

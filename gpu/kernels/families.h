@@ -66,6 +66,9 @@ using Kernels = std::span<const Kernel<C>>;
 [[nodiscard]] Kernels<run::SwiGlu> kernels_of(std::type_identity<run::SwiGlu>);
 [[nodiscard]] Launch<run::SwiGluGradient> launch_of(const run::SwiGluGradient& call);
 [[nodiscard]] Kernels<run::SwiGluGradient> kernels_of(std::type_identity<run::SwiGluGradient>);
+[[nodiscard]] Launch<run::ProbabilityGradient> launch_of(const run::ProbabilityGradient& call);
+[[nodiscard]] Kernels<run::ProbabilityGradient> kernels_of(
+    std::type_identity<run::ProbabilityGradient>);
 
 // attention.cu
 [[nodiscard]] Launch<run::Attention> launch_of(const run::Attention& call);

@@ -38,6 +38,7 @@ bool is_served(const C& call) {
 }
 
 CudaStatus launch_parts(const run::GroupedProduct& call, cudaStream_t stream, Room room);
+CudaStatus launch_with_sums(run::GroupedProduct call, cudaStream_t stream, Room room);
 
 template <typename C>
 CudaStatus launch_one(const C& call, cudaStream_t stream, Room room) {
@@ -46,6 +47,7 @@ CudaStatus launch_one(const C& call, cudaStream_t stream, Room room) {
   if (!launch.asked.ok()) return launch.asked;
   if constexpr (requires { call.epilogue; }) {
     if (launch.apart) return launch_parts(call, stream, room);
+    if (call.epilogue.dprobabilities != nullptr) return launch_with_sums(call, stream, room);
   }
   if (launch.kernel == nullptr || !is_served(call)) {
     return CAPO_CUDA_CHECK_NOEXCEPT(cudaErrorNotSupported);
@@ -74,6 +76,19 @@ CudaStatus launch_parts(const run::GroupedProduct& call, cudaStream_t stream, Ro
     if (status.ok()) status = launch_one(part, stream, room);
   });
   return status;
+}
+
+// A row's gradient of its probability takes all of its columns, and so sums of several blocks.
+CudaStatus launch_with_sums(run::GroupedProduct call, cudaStream_t stream, Room room) {
+  const run::ProbabilityGradient then{.type = call.type,
+                                      .rows = call.rows,
+                                      .columns = call.in,
+                                      .x = call.x,
+                                      .dprobabilities = call.epilogue.dprobabilities};
+  call.epilogue.dprobabilities = nullptr;
+  call.epilogue.leaves_sums = true;
+  const CudaStatus status = launch_one(call, stream, room);
+  return status.ok() ? launch_one(then, stream, room) : status;
 }
 
 template <typename C>
@@ -106,6 +121,7 @@ std::string_view name_of(const run::Call& call) {
                                                 "a norm's parameter gradients",
                                                 "a SwiGLU",
                                                 "a SwiGLU's gradient",
+                                                "a probability's gradient",
                                                 "an attention",
                                                 "an attention's query gradient",
                                                 "an attention's key gradients",

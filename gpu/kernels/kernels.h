@@ -5,10 +5,10 @@
 // what is written depends on neither, nor on which block came first. Every kernel takes its call by
 // value as its one parameter, so that the nodes of a captured graph can be read back.
 //
-// One call of a kind is one kernel, copies and fills included: graphs have kernel nodes only. Code
-// is for sm_80 and up. At most kMostGroups groups, 2^31 - 1 rows of groups or
-// choices, and 256 columns of a head: else the status is an error and nothing was launched.
-// Tested against the host's kernels by tests/gpu/.
+// One call of a kind is one kernel, copies and fills included, but for products that go on with
+// their result: graphs have kernel nodes only. Code is for sm_80 and up. At most kMostGroups
+// groups, 2^31 - 1 rows of groups or choices, and 256 columns of a head: else the status is an
+// error and nothing was launched. Tested against the host's kernels by tests/gpu/.
 
 #pragma once
 

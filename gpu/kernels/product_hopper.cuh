@@ -33,6 +33,7 @@
 #include "gpu/kernels/product_results.cuh"
 #include "gpu/kernels/product_tiles.cuh"
 #include "gpu/kernels/product_wide.cuh"
+#include "gpu/kernels/teams.cuh"
 
 #include <cstdint>
 
@@ -205,12 +206,19 @@ class WideProduct {
   template <run::Write kWrite>
   __device__ void multiply_tile(const Product<T, C>& product, const Tile& tile) {
     WideSums sums = {};
+    const int row = tile.row + static_cast<int>(threadIdx.x) / 32 * 16;
+    if constexpr (kFor == WideFor::Gates) {
+      const GroupGates<T> of = gates_of<T>(call_, shared_.tiles, tile.group);
+      GateRows<T> gates(product, of, row, tile.column);
+      multiply(slices_of_all(tile.group), sums);
+      gates.finish(sums);
+      return;
+    }
     multiply(slices_of_all(tile.group), sums);
     if constexpr (kShape.chunks > 0) {
       chunks_.template put_results<kWrite>(columns_end(tile) - tile.column, sums);
       return;
     }
-    const int row = tile.row + static_cast<int>(threadIdx.x) / 32 * 16;
     if constexpr (kFor == WideFor::Epilogue) {
       const GroupEpilogue<T> epilogue = epilogue_of<T>(call_, shared_.tiles, tile.group);
       const Sides sides = sides_of(call_, tile, kSide);
@@ -271,6 +279,7 @@ class WideProduct {
       finish_tile(product, tile, sides);
     } else {
       multiply_plainly_across(product, tile, tile.column, kWideAcross, product.columns());
+      if constexpr (kFor == WideFor::Gates) finish_gates_of_tile(product, tile);
     }
   }
   __device__ void multiply_plainly_across(const Product<T, C>& product, const Tile& tile, int first,
@@ -299,6 +308,25 @@ class WideProduct {
       finish_eights(product, epilogue, row, here, biases_at(product, epilogue, here),
                     eight_at(here.left, here.left < here.left_end),
                     eight_at(here.right, here.right < product.columns()));
+    }
+  }
+
+  // A warp has a row at a time, whose sum it leaves where its own columns were.
+  __device__ void finish_gates_of_tile(const Product<T, C>& product, const Tile& tile) const {
+    const GroupGates<T> of = gates_of<T>(call_, shared_.tiles, tile.group);
+    const int column = tile.column + static_cast<int>(threadIdx.x) % 32 * 8;
+    plain::wait_for_all();
+    const int end = min(tile.row + kWideHigh, product.rows());
+    for (int row = tile.row + static_cast<int>(threadIdx.x) / 32; row < end;
+         row += kPlainThreads / 32) {
+      const T* x = product.c + std::int64_t{row} * product.columns() + column;
+      const bool is_there = column < product.columns();
+      const uint4 incoming = is_there ? *reinterpret_cast<const uint4*>(x) : make_uint4(0, 0, 0, 0);
+      const EightGates gates = gates_at(product, of, row, column);
+      const float probability = factor_of(of.probabilities, row);
+      const float sum =
+          Warp().sum(finish_gates(product, of, row, column, probability, gates, incoming));
+      if (of.leaves_sums && threadIdx.x % 32 == 0) leave_sum(product, row, tile.column, sum);
     }
   }
 

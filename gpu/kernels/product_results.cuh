@@ -9,6 +9,10 @@
 // tile of it has two sides of columns, left and right, half a tile each: those of the gate and
 // those of the linear part, or neighbours if there is no gate.
 //
+// The gradients of a gate and a linear part both follow from the result at their column, and are
+// written in its place. They read 16 bytes of either for each 16 of the result. A band's are asked
+// for while the band before is worked on, and those of the first before there are sums.
+//
 // Columns are a multiple of 8 and C is aligned to 16 bytes. No shared memory. Tested by
 // tests/gpu/products_test.cpp.
 
@@ -267,6 +271,148 @@ __device__ void finish_band(const Product<T, T>& product, const GroupEpilogue<T>
     finish_eights(product, epilogue, row, sides_of_strip(strip), biases[strip], of_left, of_right);
   }
 }
+
+/// SwiGLU's rows of a group, and where their gradients go.
+template <typename T>
+struct GroupGates {
+  const T* gates;
+  T* dgates;
+  const float* probabilities;
+  bool leaves_sums;
+};
+
+template <typename T>
+__device__ GroupGates<T> gates_of(const run::GroupedProduct& call, const RowGroups& groups,
+                                  int group) {
+  const run::Epilogue& of = call.epilogue;
+  const std::int64_t first = groups.first_row[group];
+  const std::int64_t skipped = first * 2 * call.in;
+  return {static_cast<const T*>(of.gates) + skipped, static_cast<T*>(of.dgates) + skipped,
+          of.probabilities == nullptr ? nullptr : of.probabilities + first, of.leaves_sums};
+}
+
+/// Eight gates and the linear parts that belong to them.
+struct EightGates {
+  uint4 gate;
+  uint4 linear;
+};
+
+template <typename T>
+__device__ EightGates gates_at(const Product<T, T>& product, const GroupGates<T>& of, int row,
+                               int column) {
+  if (row >= product.rows() || column >= product.columns()) return {};
+  const T* const gate = of.gates + std::int64_t{row} * 2 * product.columns() + column;
+  return {*reinterpret_cast<const uint4*>(gate),
+          *reinterpret_cast<const uint4*>(gate + product.columns())};
+}
+
+/// Writes the gradients of eight, of which the product has `incoming`. Returns the sum of their
+/// terms in the gradient of the row's probability.
+template <typename T>
+__device__ float finish_gates(const Product<T, T>& product, const GroupGates<T>& of, int row,
+                              int column, float probability, const EightGates& gates,
+                              const uint4& incoming) {
+  if (row >= product.rows() || column >= product.columns()) return 0;
+  Eight gate = unpacked<T>(gates.gate);
+  Eight linear = unpacked<T>(gates.linear);
+  const float sum = swiglu_gradient<T>(gate, linear, unpacked<T>(incoming), probability);
+  T* const dgate = of.dgates + std::int64_t{row} * 2 * product.columns() + column;
+  __stcg(reinterpret_cast<uint4*>(dgate), packed<T>(gate));
+  __stcg(reinterpret_cast<uint4*>(dgate + product.columns()), packed<T>(linear));
+  return sum;
+}
+
+/// Leaves the sum of a row's columns in a tile where the tile's first columns of the result lie.
+template <typename T>
+__device__ void leave_sum(const Product<T, T>& product, int row, int column, float sum) {
+  T* const at = product.c + std::int64_t{row} * product.columns() + column;
+  *reinterpret_cast<float*>(at) = sum;
+}
+
+/// A warp's 16 rows of a tile of kSummedColumns, on the way to SwiGLU's gradients.
+template <typename T>
+class GateRows {
+ public:
+  static constexpr int kBands = static_cast<int>(run::kSummedColumns) / kWarpSide;
+
+  /// Asks for the first band's gates.
+  __device__ GateRows(const Product<T, T>& product, const GroupGates<T>& of, int first_row,
+                      int first_column)
+      : product_(product),
+        of_(of),
+        row_(first_row + static_cast<int>(threadIdx.x % 32 / 4)),
+        column_(first_column + Strip::column()) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      probabilities_[half] =
+          row_of(half) < product.rows() ? factor_of(of.probabilities, row_of(half)) : 0.0F;
+    }
+#pragma unroll
+    for (int part = 0; part < kParts; ++part) load(0, part);
+  }
+
+  __device__ void finish(const float (&sums)[kBands][kWarpSide / 8][4]) {
+#pragma unroll
+    for (int band = 0; band < kBands; ++band) {
+#pragma unroll
+      for (int part = 0; part < kParts; ++part) finish(band, part, sums[band]);
+    }
+    if (of_.leaves_sums) leave_sums();
+  }
+
+ private:
+  using Strip = results::Strip<T>;
+  static constexpr int kLanes = Strip::kLanes;
+  static constexpr int kStrips = kWarpSide / 8 / kLanes;
+  static constexpr int kParts = 2 * kStrips;  // of a band: eights of this lane, by strip and row
+  static_assert(kBands == 4 && kStrips == 2 && kLanes == 4, "32 eights make a row");
+
+  [[nodiscard]] __device__ int row_of(int part) const {
+    return row_ + part % 2 * 8;
+  }
+  [[nodiscard]] __device__ int column_of(int band, int part) const {
+    return column_ + band * kWarpSide + part / 2 * kLanes * 8;
+  }
+  __device__ void load(int band, int part) {
+    gates_[part] = gates_at(product_, of_, row_of(part), column_of(band, part));
+  }
+  __device__ void finish(int band, int part, const float (&sums)[kWarpSide / 8][4]) {
+    float2 pairs[kLanes];
+#pragma unroll
+    for (int p = 0; p < kLanes; ++p) {
+      const float* const sum = sums[part / 2 * kLanes + p] + part % 2 * 2;
+      pairs[p] = make_float2(sum[0], sum[1]);
+    }
+    const uint4 incoming = Strip::packed(pairs);
+    const EightGates gates = gates_[part];
+    if (band + 1 < kBands) load(band + 1, part);
+    const float sum = finish_gates(product_, of_, row_of(part), column_of(band, part),
+                                   probabilities_[part % 2], gates, incoming);
+    float& of_pair = terms_[part][band % 2];
+    of_pair = band < 2 ? sum : of_pair + sum;
+  }
+  // Goes on with the butterfly of find_gradient, whose lane is 8 * band + 4 * strip + this lane's
+  // number in its four.
+  __device__ void leave_sums() const {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const auto& of = terms_;
+      float sum = (of[half][0] + of[half][1]) + (of[half + 2][0] + of[half + 2][1]);
+      sum += __shfl_xor_sync(0xffffffffU, sum, 2);
+      sum += __shfl_xor_sync(0xffffffffU, sum, 1);
+      const bool writes = threadIdx.x % 4 == 0 && row_of(half) < product_.rows();
+      if (writes) leave_sum(product_, row_of(half), column_, sum);
+    }
+  }
+
+  const Product<T, T>& product_;
+  const GroupGates<T>& of_;
+  int row_;     ///< the first of this lane's two, the other is eight further
+  int column_;  ///< the first of this lane's
+  float probabilities_[2];
+  EightGates gates_[kParts];  ///< of what is next of each part
+  float terms_[kParts][2];    ///< of even and of odd bands
+};
 
 /// For a whole warp: its kWarpSide x kWarpSide elements of C from a row and a column on.
 template <run::Write kWrite, typename T, typename C>

@@ -48,6 +48,7 @@ struct WideShape {
 enum class WideFor : std::uint8_t {
   Rows,       ///< results of rows: forward, and gradients of inputs
   Epilogue,   ///< forward that goes on with its result, which has two sides
+  Gates,      ///< gradients of inputs that go on to those of SwiGLU's
   FewRows,    ///< gradients of weights that sum over few rows, and move more results than operands
   ManyRows,   ///< other gradients of weights
   Converted,  ///< results of rows of codes that become bf16, of which slots hold only B

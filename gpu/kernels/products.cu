@@ -57,7 +57,10 @@ const Kernel<GroupedProduct> kKernels[] = {
     multiply_on_hopper<Fp16, float, kWeight, WideFor::FewRows>,
     // A forward on sm_90a with its epilogue.
     multiply_on_hopper<Bf16, Bf16, kForward, WideFor::Epilogue>,
-    multiply_on_hopper<Fp16, Fp16, kForward, WideFor::Epilogue>};
+    multiply_on_hopper<Fp16, Fp16, kForward, WideFor::Epilogue>,
+    // A gradient of the input that goes on to SwiGLU's.
+    multiply_on_hopper<Bf16, Bf16, kInput, WideFor::Gates>,
+    multiply_on_hopper<Fp16, Fp16, kInput, WideFor::Gates>};
 constexpr std::size_t kPlain = kTypes * kTypes;
 constexpr std::size_t kOnTensorCores = 8;
 constexpr std::size_t kWeights = 4;
@@ -84,7 +87,7 @@ Kernel<GroupedProduct> plain_kernel(const GroupedProduct& call) {
 }
 
 WideFor wide_for(const GroupedProduct& call) {
-  if (!call.epilogue.is_empty()) return WideFor::Epilogue;
+  if (!call.epilogue.is_empty()) return call.kind == kInput ? WideFor::Gates : WideFor::Epilogue;
   if (call.kind != kWeight) return WideFor::Rows;
   std::int64_t rows = call.rows.count;
   for (int at = 0; at < call.further; ++at) rows += call.batches[at].count;
@@ -101,7 +104,7 @@ TensorCoreKernels tensor_core_kernels(const GroupedProduct& call) {
   }
   std::size_t hopper = at + kOnTensorCores;
   if (wide_for(call) == WideFor::FewRows) hopper += kWeights;
-  if (wide_for(call) == WideFor::Epilogue) hopper += kOnTensorCores + kWeights;
+  if (!call.epilogue.is_empty()) hopper += kOnTensorCores + kWeights;
   return {.portable = kKernels[at], .hopper = kKernels[hopper]};
 }
 
@@ -111,6 +114,7 @@ bool lies_well(const GroupedProduct& call) {
   };
   const std::span<const Batch> further(call.batches, static_cast<std::size_t>(call.further));
   if (call.epilogue.gated != nullptr && call.out % 16 != 0) return false;
+  if (!is_aligned(call.epilogue.gates) || !is_aligned(call.epilogue.dgates)) return false;
   return call.in % 8 == 0 && call.out % 8 == 0 && is_aligned(call.x) && is_aligned(call.y) &&
          std::all_of(further.begin(), further.end(), [&](const Batch& batch) {
            return is_aligned(batch.x) && is_aligned(batch.y);

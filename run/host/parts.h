@@ -32,6 +32,9 @@ void compute(const LayerNormWeightGradient& call);
 // activations.cpp
 void compute(const SwiGlu& call);
 void compute(const SwiGluGradient& call);
+void compute(const ProbabilityGradient& call);
+/// Leaves in dy, which it has read, the sums that a ProbabilityGradient adds up.
+void compute_leaving_sums(const SwiGluGradient& call, void* dy);
 
 // attention.cpp
 void compute(const Attention& call);

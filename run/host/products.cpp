@@ -296,9 +296,13 @@ void compute(const ScaledProduct& call) {
 }
 
 void compute(const GroupedProduct& call) {
-  for_each_part(call, [](const auto& part) {
-    if constexpr (std::is_same_v<std::decay_t<decltype(part)>, GroupedProduct>) {
+  for_each_part(call, [&](const auto& part) {
+    using Part = std::decay_t<decltype(part)>;
+    if constexpr (std::is_same_v<Part, GroupedProduct>) {
       compute_product(part);
+    } else if constexpr (std::is_same_v<Part, SwiGluGradient>) {
+      if (call.epilogue.leaves_sums) return compute_leaving_sums(part, call.x);
+      compute(part);
     } else {
       compute(part);
     }

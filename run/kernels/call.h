@@ -4,6 +4,7 @@
 //                    its epilogue is what would follow in calls of its own
 //   LayerNorm...     forward, gradient of the input, gradients of the two parameters
 //   SwiGlu...        silu(gate) * linear * probability, and its gradients
+//   Probability...   the end of such a gradient, where a product has left sums
 //   Attention...     causal attention of grouped queries, and the gradients of its operands
 //   Bias...          added to a product, and its gradients
 //   Route...         the groups that each row chooses, and the gradient of what it chose by
@@ -50,17 +51,30 @@ struct Rows {
 /// A WeightGradient sums over the rows of so many microbatches at most.
 inline constexpr int kMostBatches = 16;
 
-/// A Forward goes on with its result as BiasAdd and then SwiGlu would, and leaves the same to the
-/// bit. It is one call so that an engine can do it while it still holds the result: each spares a
-/// pass over memory. Those that cannot take it apart (for_each_part).
+/// A product goes on with its result, a Forward as BiasAdd and then SwiGlu would and an
+/// InputGradient as SwiGluGradient would, and leaves the same to the bit. It is one call so that an
+/// engine can do it while it still holds the result: each spares a pass over memory. Those that
+/// cannot take it apart (for_each_part).
+///
+/// An InputGradient that goes on rounds its result as if it wrote it. Nobody may read its x
+/// afterwards, where the result may stand, or anything else.
 struct Epilogue {
   void* const* bias = nullptr;           ///< of BiasAdd; null: none is added
   const float* scales = nullptr;         ///< of BiasAdd
   void* gated = nullptr;                 ///< y of SwiGlu, (rows, out / 2); null: not wanted
-  const float* probabilities = nullptr;  ///< of SwiGlu
+  const float* probabilities = nullptr;  ///< of SwiGlu or SwiGluGradient
+  const void* gates = nullptr;           ///< x of SwiGluGradient, (rows, 2 * in)
+  void* dgates = nullptr;                ///< its dx, and may be `gates`; null: not wanted
+  float* dprobabilities = nullptr;       ///< likewise
+  bool leaves_sums = false;              ///< x then holds what ProbabilityGradient adds up
 
-  [[nodiscard]] bool is_empty() const { return bias == nullptr && gated == nullptr; }
+  [[nodiscard]] bool is_empty() const {
+    return bias == nullptr && gated == nullptr && dgates == nullptr;
+  }
 };
+
+/// Columns of SwiGLU whose terms in the gradient of a probability are added up by themselves.
+inline constexpr std::int64_t kSummedColumns = 256;
 
 /// x (rows, in), y (rows, out), w of each group (out, in), all contiguous. A WeightGradient goes on
 /// with the rows of further microbatches, in their order, before it writes or adds the sum.
@@ -88,7 +102,7 @@ struct GroupedProduct {
   void* x = nullptr;
   void* y = nullptr;
   void* const* w = nullptr;  ///< on the device: a pointer for each group
-  Epilogue epilogue = {};    ///< of a Forward
+  Epilogue epilogue = {};    ///< not of a WeightGradient
   int further = 0;           ///< batches behind that of x, y and rows
   Batch batches[kMostBatches - 1] = {};
 };
@@ -142,7 +156,8 @@ struct SwiGlu {
   void* y = nullptr;
 };
 
-/// dx may be x, and is null if only the probabilities' gradients are wanted.
+/// dx may be x, and is null if only the probabilities' gradients are wanted. Their terms are added
+/// by kSummedColumns columns, and these sums in ascending order.
 struct SwiGluGradient {
   DataType type = DataType::Bf16;
   Rows rows;
@@ -153,6 +168,16 @@ struct SwiGluGradient {
   void* dx = nullptr;
   float* dprobabilities =
       nullptr;  ///< one a row: sum of dy * silu(gate) * linear; null: not wanted
+};
+
+/// dprobabilities of a row = the sum, in ascending order, of the floats that an epilogue has left
+/// in x (rows, columns), one at every kSummedColumns-th column. Columns are even.
+struct ProbabilityGradient {
+  DataType type = DataType::Bf16;  ///< of x, 16 bits
+  Rows rows;
+  std::int64_t columns = 0;
+  const void* x = nullptr;
+  float* dprobabilities = nullptr;
 };
 
 /// Rows are the tokens of sequences, one sequence after another. A row of qkv has the queries of
@@ -448,11 +473,12 @@ struct DrawInto {
   void* to = nullptr;
 };
 
-using Call = std::variant<GroupedProduct, LayerNorm, LayerNormGradient, LayerNormWeightGradient,
-                          SwiGlu, SwiGluGradient, Attention, AttentionQueryGradient,
-                          AttentionKeyGradient, BiasAdd, BiasGradient, ScaleGradient, Route,
-                          SortRoutes, Combine, RouteGradient, QuantizeRows, QuantizeWeights,
-                          ScaledProduct, Gather, Add, Copy, Fill, Differ, DrawInto>;
+using Call =
+    std::variant<GroupedProduct, LayerNorm, LayerNormGradient, LayerNormWeightGradient, SwiGlu,
+                 SwiGluGradient, ProbabilityGradient, Attention, AttentionQueryGradient,
+                 AttentionKeyGradient, BiasAdd, BiasGradient, ScaleGradient, Route, SortRoutes,
+                 Combine, RouteGradient, QuantizeRows, QuantizeWeights, ScaledProduct, Gather, Add,
+                 Copy, Fill, Differ, DrawInto>;
 
 /// Visits the calls that an epilogue of a product stands for.
 template <typename Visit>
@@ -474,9 +500,20 @@ void for_each_of_epilogue(const GroupedProduct& call, Visit visit) {
                  .probabilities = epilogue.probabilities,
                  .y = epilogue.gated});
   }
+  if (epilogue.dgates != nullptr) {
+    visit(SwiGluGradient{.type = call.type,
+                         .rows = call.rows,
+                         .columns = call.in,
+                         .x = epilogue.gates,
+                         .probabilities = epilogue.probabilities,
+                         .dy = call.x,
+                         .dx = epilogue.dgates,
+                         .dprobabilities = epilogue.dprobabilities});
+  }
 }
 
-/// Visits a product by itself, and then the calls that its epilogue stands for.
+/// Visits a product by itself, and then the calls that its epilogue stands for, which leave no
+/// sums.
 template <typename Visit>
 void for_each_part(GroupedProduct call, Visit visit) {
   const GroupedProduct whole = call;

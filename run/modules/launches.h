@@ -44,6 +44,9 @@ class RowLaunches {
     if (then.scales != nullptr) then.scales += part.from;
     if (then.gated != nullptr) then.gated = row(then.gated, part.from, call.out / 2);
     if (then.probabilities != nullptr) then.probabilities += part.from;
+    if (then.gates != nullptr) then.gates = row(then.gates, part.from, 2 * call.in);
+    if (then.dgates != nullptr) then.dgates = row(then.dgates, part.from, 2 * call.in);
+    if (then.dprobabilities != nullptr) then.dprobabilities += part.from;
     return call;
   }
 
@@ -106,6 +109,9 @@ class RowLaunches {
   }
   [[nodiscard]] std::byte* row(void* of, std::int64_t at, std::int64_t columns) const {
     return static_cast<std::byte*>(of) + at * columns * bytes_of(shape_.type);
+  }
+  [[nodiscard]] const std::byte* row(const void* of, std::int64_t at, std::int64_t columns) const {
+    return static_cast<const std::byte*>(of) + at * columns * bytes_of(shape_.type);
   }
   [[nodiscard]] const float* scales(std::int64_t from) const {
     return shape_.scale_bias ? side_.scales + from : nullptr;

@@ -4,7 +4,7 @@
 //   operand  (tokens, hidden)   the first product reads it: the norm's output, or a copy
 //   middle   (tokens, 2 * ffn)  its output; B turns it into its gradient, in place
 //   active   (tokens, ffn)      the second product reads it
-//   room     (tokens, ffn)      the gradient of `active`, while B runs
+//   room     (tokens, ffn)      the gradient of `active`, while B runs, or sums of an epilogue
 
 #include "run/engine/engine.h"
 #include "run/modules/launches.h"
@@ -89,15 +89,11 @@ void backward(const LayerShape& shape, const LayerPlaces& places, const LayerSid
   using enum GroupedProduct::Kind;
   const Kept keep = kept(shape, places);
   const RowLaunches rows(shape, side, launch);
-  rows.product(second(shape, InputGradient, keep.room, places.grad_output, parameters.second));
-  launch(SwiGluGradient{.type = shape.type,
-                        .rows = rows.all_rows(),
-                        .columns = shape.ffn,
-                        .x = keep.middle,
-                        .probabilities = side.probabilities,
-                        .dy = keep.room,
-                        .dx = keep.middle,
-                        .dprobabilities = side.grad_probabilities});
+  rows.product(second(shape, InputGradient, keep.room, places.grad_output, parameters.second),
+               {.probabilities = side.probabilities,
+                .gates = keep.middle,
+                .dgates = keep.middle,
+                .dprobabilities = side.grad_probabilities});
   const WeightOperands pass{places, side, targets, places.grad_output};
   weight_gradients(shape, {&pass, 1}, launch);
   if (!shape.needs_grad_input && !has_norm(shape.kind)) return;

@@ -23,7 +23,7 @@
 //   rows      (n, hidden)       normed rows by group, which the first product reads
 //   middle    (n, 2 * ffn)      its output; B turns it into its gradient, in place
 //   active    (n, ffn)          the second product reads it
-//   room      (n, ffn)          the gradient of `active`, while B runs
+//   room      (n, ffn)          the gradient of `active`, while B runs, or sums of an epilogue
 //   made      (n, hidden)       what the experts make; in B the incoming gradient by group
 //   back      (n, hidden)       the gradient of `rows`, while B runs
 //
@@ -144,15 +144,11 @@ void backward(const LayerShape& shape, const LayerPlaces& places, const LayerSid
   const LayerSide of_experts = side_of_experts(keep.router);
   const RowLaunches rows(experts, of_experts, launch);
   dispatch(shape, keep.router, places.grad_output, keep.made, launch);
-  rows.product(second(shape, InputGradient, keep.room, keep.made, parameters.second));
-  launch(SwiGluGradient{.type = shape.type,
-                        .rows = rows.all_rows(),
-                        .columns = shape.ffn,
-                        .x = keep.middle,
-                        .probabilities = keep.router.sorted,
-                        .dy = keep.room,
-                        .dx = keep.middle,
-                        .dprobabilities = keep.router.gradient});
+  rows.product(second(shape, InputGradient, keep.room, keep.made, parameters.second),
+               {.probabilities = keep.router.sorted,
+                .gates = keep.middle,
+                .dgates = keep.middle,
+                .dprobabilities = keep.router.gradient});
   decide_backward(shape, keep.router, launch);
   const WeightOperands pass{places, side, targets, keep.made};
   weight_products(shape, {&pass, 1}, launch);

@@ -43,6 +43,24 @@ TEST(Runs, OfLargerModulesAreEqualToEagerInBothGranularities) {
   }
 }
 
+// Products of so many columns go on with their results in the same kernel, forward and backward.
+TEST(Runs, OfWideModulesAreEqualToEager) {
+  for (const ModuleKind kind :
+       {ModuleKind::LayerNormMlp, ModuleKind::GroupedMlp, ModuleKind::MoeLayer}) {
+    SCOPED_TRACE(name_of(kind));
+    Module module = small(kind);
+    module.shape.tokens = 128;
+    module.shape.hidden = 8;
+    module.shape.ffn = kind == ModuleKind::LayerNormMlp ? 67584 : 20480;
+    if (kind != ModuleKind::LayerNormMlp) module.shape.groups = 6;
+    const VerifiedPlan plan = verified(typed("[1, -1, 1, -1]"), every_layer(module));
+    const RunReport report = report_of(plan, {.replays = 2});
+    EXPECT_TRUE(report.bit_equal);
+    EXPECT_TRUE(report.within_bounds) << report.worst_relative_error;
+    EXPECT_EQ(report.bytes.planned, report.bytes.allocated);
+  }
+}
+
 TEST(Runs, OfHazardsHaveTheVictimsThatTheHostEngineFinds) {
   const auto rows = testing_support::read_data("te_hazards.json")["rows"];
   Sample sample;

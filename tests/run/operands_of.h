@@ -70,6 +70,9 @@ class TakenApart {
     read(call.epilogue.scales, call.rows.count * 4);
     read(call.epilogue.probabilities, call.rows.count * 4);
     write(call.epilogue.gated, matrix(call, call.out / 2));
+    read(call.epilogue.gates, matrix(call, 2 * call.in));
+    write(call.epilogue.dgates, matrix(call, 2 * call.in));
+    write(call.epilogue.dprobabilities, call.rows.count * 4);
   }
   void operator()(const QuantizeRows& call) {
     rows(call.rows);
@@ -151,6 +154,12 @@ class TakenApart {
     read(call.probabilities, call.rows.count * 4);
     read(call.dy, matrix(call, call.columns));
     write(call.dx, matrix(call, 2 * call.columns));
+    write(call.dprobabilities, call.rows.count * 4);
+  }
+  void operator()(const ProbabilityGradient& call) {
+    rows(call.rows);
+    numbers({call.columns});
+    read(call.x, matrix(call, call.columns));
     write(call.dprobabilities, call.rows.count * 4);
   }
   void operator()(const Attention& call) {

@@ -156,6 +156,57 @@ TEST(HostActivations, UnwantedGradientsOfRowsAreLeftOut) {
   expect_near(p.dprobabilities, before.dprobabilities, expected_dprobabilities(before));
 }
 
+// A product that goes on leaves sums of parts of a row in its own result, which the last part ends.
+TEST(HostActivations, SumsThatAProductLeavesAddUpToTheGradientOfAProbability) {
+  constexpr std::int64_t kIn = 2 * kSummedColumns + 10;
+  constexpr std::int64_t kOut = 5;
+  for (const DataType type : {DataType::Bf16, DataType::Fp16}) {
+    Tensor y = at_random(type, kCount * kOut, 1);
+    Tensor w = at_random(type, kOut * kIn, 2);
+    Tensor gates = at_random(type, kCount * 2 * kIn, 3);
+    const Tensor probabilities = at_random(DataType::Fp32, kCount, 4);
+    const std::vector<void*> table(2, w.data());
+    const std::vector<std::int64_t> sizes{4, 2};
+    struct Left {
+      Tensor x, dgates, dprobabilities;
+    };
+    const auto product_into = [&](Left& left) {
+      return GroupedProduct{
+          .kind = GroupedProduct::Kind::InputGradient,
+          .type = type,
+          .rows = {.count = kCount, .groups = 2, .sizes = sizes.data()},
+          .in = kIn,
+          .out = kOut,
+          .x = left.x.data(),
+          .y = y.data(),
+          .w = table.data(),
+          .epilogue = {.probabilities = static_cast<const float*>(probabilities.data()),
+                       .gates = gates.data(),
+                       .dgates = left.dgates.data()}};
+    };
+    const Left before{at_random(type, kCount * kIn, 5), at_random(type, kCount * 2 * kIn, 6),
+                      at_random(DataType::Fp32, kCount, 7)};
+    Left whole = before;
+    GroupedProduct call = product_into(whole);
+    call.epilogue.dprobabilities = static_cast<float*>(whole.dprobabilities.data());
+    execute(call);
+    Left summed = before;
+    call = product_into(summed);
+    call.epilogue.leaves_sums = true;
+    execute(call);
+    execute(
+        ProbabilityGradient{.type = type,
+                            .rows = call.rows,
+                            .columns = kIn,
+                            .x = summed.x.data(),
+                            .dprobabilities = static_cast<float*>(summed.dprobabilities.data())});
+    EXPECT_EQ(summed.dgates.bytes(), whole.dgates.bytes());
+    Values expected = whole.dprobabilities.values();
+    expected.resize(6);
+    expect_near(summed.dprobabilities, before.dprobabilities, expected);
+  }
+}
+
 TEST(HostActivations, NullSizesAreAllRows) {
   Problem p(DataType::Fp32, Probabilities::None);
   p.y.spoil_from(0);
