@@ -20,14 +20,20 @@ namespace {
 using schedules::Move;
 using schedules::PublishedOrders;
 
+Schedule schedule_of(const Frame& frame, const PublishedOrders& orders) {
+  Schedule schedule = schedules::schedule_of(orders, frame.topology, frame.chunks);
+  for (std::size_t rank = 0; rank < frame.stages.size(); ++rank) {
+    schedule.ranks[rank].stages = frame.stages[rank];
+  }
+  return schedule;
+}
+
 // A step of as many microbatches as one call takes, most often one. Every stage runs forward at its
 // turn and backward at that of its image: a valid order for every placement, since all of one time
 // follow one another.
 Schedule small_step(const Frame& frame) {
   const std::int32_t microbatches = std::min(frame.weights_in_call, frame.microbatches);
-  Schedule placed =
-      schedules::schedule_of(PublishedOrders(as_index(frame.ranks)), frame.topology, frame.chunks);
-  const StageMap map(placed);
+  const StageMap map(placed(frame));
   struct Timed {
     std::int32_t turn;
     Move move;
@@ -54,7 +60,7 @@ Schedule small_step(const Frame& frame) {
     auto& moves = orders.emplace_back();
     for (const Timed& each : rank) moves.push_back(each.move);
   }
-  Schedule step = schedules::schedule_of(orders, frame.topology, frame.chunks);
+  Schedule step = schedule_of(frame, orders);
   fuse_weights(step, frame.weights_in_call);
   return step;
 }
@@ -62,6 +68,27 @@ Schedule small_step(const Frame& frame) {
 Half half_for(Kind kind) {
   if (kind == Kind::Forward) return Half::Forward;
   return kind == Kind::BackwardWeight ? Half::Weight : Half::Backward;
+}
+
+// Chunks are numbered in the order of their stages, so that there is one name for each placement.
+std::optional<std::string> refuse_stages(const Frame& frame) {
+  const auto all = as_index(frame.ranks) * as_index(frame.chunks);
+  std::vector<bool> taken(all, false);
+  for (const auto& rank : frame.stages) {
+    if (!std::ranges::is_sorted(rank)) {
+      return std::string("chunks of a rank are searched in the order of their stages");
+    }
+    for (const std::int32_t stage : rank) {
+      if (stage >= 0 && as_index(stage) < all) taken[as_index(stage)] = true;
+    }
+  }
+  const bool even = frame.stages.size() == as_index(frame.ranks) &&
+                    std::ranges::all_of(frame.stages, [&](const auto& rank) {
+                      return rank.size() == as_index(frame.chunks);
+                    });
+  if (even && std::ranges::find(taken, false) == taken.end()) return std::nullopt;
+  return fmt::format("{} stages are not placed on {} chunks of each of {} ranks", all, frame.chunks,
+                     frame.ranks);
 }
 
 std::optional<std::string> refuse_frame(const Frame& frame) {
@@ -83,12 +110,13 @@ std::optional<std::string> refuse_frame(const Frame& frame) {
     case Topology::Bidirectional:
       if (frame.chunks == 2) return std::nullopt;
       return "two pipelines need two chunks a rank";
+    case Topology::Custom:
+      return refuse_stages(frame);
     case Topology::Independent:
     case Topology::Chain:
-    case Topology::Custom:
       break;
   }
-  return "orders are searched for the placements loop, v and bidirectional";
+  return "orders are searched for the placements loop, v, bidirectional and custom";
 }
 
 std::optional<std::string> refuse_options(const Frame& frame, const SimulationOptions& options) {
@@ -230,11 +258,13 @@ Result<Problem, std::string> problem_of(const Frame& frame, const SimulationOpti
   return problem;
 }
 
+Schedule placed(const Frame& frame) {
+  return schedule_of(frame, PublishedOrders(as_index(frame.ranks)));
+}
+
 Schedule schedule_of(const Problem& problem, const Orders& orders) {
   constexpr Kind kKinds[]{Kind::Forward, Kind::BackwardInput, Kind::BackwardWeight};
-  const Schedule placed = schedules::schedule_of(PublishedOrders(orders.size()),
-                                                 problem.frame.topology, problem.frame.chunks);
-  const StageMap map(placed);
+  const StageMap map(placed(problem.frame));
   std::vector<std::int32_t> next(problem.series.size(), 0);
   PublishedOrders published;
   for (const auto& order : orders) {
@@ -246,7 +276,7 @@ Schedule schedule_of(const Problem& problem, const Orders& orders) {
                        .microbatch = next[series]++});
     }
   }
-  return schedules::schedule_of(published, problem.frame.topology, problem.frame.chunks);
+  return schedule_of(problem.frame, published);
 }
 
 namespace {
@@ -255,15 +285,14 @@ std::optional<std::string> other_frame(const Frame& frame, const Schedule& sched
   if (schedule.ranks.size() != as_index(frame.ranks)) {
     return fmt::format("it has {} ranks, not {}", schedule.ranks.size(), frame.ranks);
   }
-  Schedule placed =
-      schedules::schedule_of(PublishedOrders(schedule.ranks.size()), frame.topology, frame.chunks);
+  const Schedule meant = placed(frame);
   for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
     const RankOrder& order = schedule.ranks[rank];
     if (order.chunks != frame.chunks) {
       return fmt::format("rank {} has {} chunks, not {}", rank, order.chunks, frame.chunks);
     }
     const bool wired = schedule.topology != Topology::Independent;
-    if (wired && order.stages != placed.ranks[rank].stages) {
+    if (wired && order.stages != meant.ranks[rank].stages) {
       return fmt::format("its stages on rank {} are not those of the placement {}", rank,
                          name_of(frame.topology));
     }
@@ -275,9 +304,7 @@ std::optional<std::string> other_frame(const Frame& frame, const Schedule& sched
 
 Result<Orders, std::string> orders_of(const Problem& problem, const Schedule& schedule) {
   if (auto why = other_frame(problem.frame, schedule)) return *std::move(why);
-  const Schedule placed = schedules::schedule_of(PublishedOrders(schedule.ranks.size()),
-                                                 problem.frame.topology, problem.frame.chunks);
-  const StageMap map(placed);
+  const StageMap map(placed(problem.frame));
   Orders orders(schedule.ranks.size());
   for (std::size_t rank = 0; rank < orders.size(); ++rank) {
     const std::vector<Delay> delay = resolved_delay(schedule.ranks[rank]);

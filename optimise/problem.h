@@ -78,6 +78,8 @@ struct Frame {
   std::int32_t microbatches = 1;  ///< that each chunk runs: of one pipeline
   Topology topology = Topology::Loop;
   std::int32_t weights_in_call = 1;  ///< at most so many weight gradients are one call
+  /// Under Custom the stages of each rank's chunks, ascending; else empty.
+  std::vector<std::vector<std::int32_t>> stages = {};
 };
 
 /// Most tasks of a problem: numbers of tasks have 32 bits, and each takes about 50 bytes.
@@ -127,6 +129,9 @@ using Orders = std::vector<std::vector<SeriesId>>;
 /// does not have. `options` say costs, memory and its limit.
 [[nodiscard]] Result<Problem, std::string> problem_of(const Frame& frame,
                                                       const SimulationOptions& options);
+
+/// A schedule of the frame's placement, whose ranks have no entries.
+[[nodiscard]] Schedule placed(const Frame& frame);
 
 /// The orders as a schedule, every backward in its halves.
 [[nodiscard]] Schedule schedule_of(const Problem& problem, const Orders& orders);

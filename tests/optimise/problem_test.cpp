@@ -72,7 +72,13 @@ TEST(Problem, RefusesWhatItDoesNotHave) {
   EXPECT_EQ(why({.ranks = 2, .chunks = 3, .topology = Topology::Bidirectional}, "f=1"),
             "two pipelines need two chunks a rank");
   EXPECT_EQ(why({.ranks = 2, .topology = Topology::Custom}, "f=1"),
-            "orders are searched for the placements loop, v and bidirectional");
+            "2 stages are not placed on 1 chunks of each of 2 ranks");
+  EXPECT_EQ(why({.ranks = 2, .topology = Topology::Custom, .stages = {{0}, {0}}}, "f=1"),
+            "2 stages are not placed on 1 chunks of each of 2 ranks");
+  EXPECT_EQ(why({.ranks = 1, .chunks = 2, .topology = Topology::Custom, .stages = {{1, 0}}}, "f=1"),
+            "chunks of a rank are searched in the order of their stages");
+  EXPECT_EQ(why({.ranks = 2, .topology = Topology::Chain}, "f=1"),
+            "orders are searched for the placements loop, v, bidirectional and custom");
   EXPECT_EQ(why({.ranks = 2}, "slowdown=1.2"),
             "orders are searched without composites and slowdown: `overlap` and `slowdown` have no "
             "use");
