@@ -210,6 +210,17 @@ std::string words_for(const Bound& bound) {
   if (by == "path") return "one microbatch's way to the last stage and back";
   if (by.empty()) return "nothing";
   if (by == "exhaustive") return "a search of all orders";
+  if (by == "any path") {
+    return "one microbatch's way through all stages and back, for any placement";
+  }
+  if (by == "any work") {
+    return "the work of each rank, and what must come before and behind it, for any placement";
+  }
+  if (by == "any memory") {
+    return "the time for which microbatches are held, and the memory of all ranks, for any "
+           "placement";
+  }
+  if (by == "each placement") return "the bounds of all placements that there are, one by one";
   if (by == "narrowing") {
     return "the times that work, memory and what waits for it leave for each task";
   }

@@ -37,6 +37,8 @@
 
 namespace capo::optimise {
 
+struct RankCosts;  // of placements.h
+
 struct LowerBounds {
   Bound makespan;
   Bound span;
@@ -88,9 +90,11 @@ struct Certificate {
   std::string text;  ///< JSON, which tools/check_bound.py checks
 };
 /// `nodes`: of a search of all orders, which found nothing better; 0: there was none. The
-/// certificate states them and shows what `bounds` rest on.
+/// certificate states them and shows what `bounds` rest on. `any`: the least costs of ranks, if the
+/// bounds are of any placement.
 [[nodiscard]] Certificate certificate_of(const Problem& problem, Objective objective,
                                          const LowerBounds& bounds, const Orders& orders,
-                                         const Figures& figures, std::uint64_t nodes = 0);
+                                         const Figures& figures, std::uint64_t nodes = 0,
+                                         const RankCosts* any = nullptr);
 
 }  // namespace capo::optimise

@@ -35,11 +35,13 @@
 // they show less than the bound, the certificate says how much. A further step of reasoning is a
 // word in By and a function of the checker's; so is a further argument. One of them is narrowing
 // (narrowing.cpp), which has no facts: the checker is told by when nothing ends, and does it anew.
+// Another is any_placement.cpp, for which the problem has what a message takes over each link.
 // Tested by tests/schema/bound_test.py.
 
 #include "core/base/index.h"
 #include "optimise/bounds.h"
 #include "optimise/calls.h"
+#include "optimise/placements.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -392,16 +394,34 @@ class Facts {
   std::vector<std::string> texts_;
 };
 
-std::string problem_text(const Problem& problem) {
+// A name, or the stages of each rank.
+std::string placement_text(const Frame& frame) {
+  if (frame.topology != Topology::Custom) return fmt::format("\"{}\"", name_of(frame.topology));
+  return fmt::format("{}", frame.stages);
+}
+
+// Says what a message takes from each rank to each other one.
+std::string links_text(const RankCosts& costs) {
+  std::vector<std::string> rows;
+  for (std::size_t from = 0; from < costs.ranks; ++from) {
+    const auto row = costs.lag.begin() + static_cast<std::ptrdiff_t>(from * costs.ranks);
+    rows.push_back(
+        fmt::format("[{}]", fmt::join(row, row + static_cast<std::ptrdiff_t>(costs.ranks), ",")));
+  }
+  return fmt::format("\"links\": [{}], ", fmt::join(rows, ","));
+}
+
+std::string problem_text(const Problem& problem, const RankCosts* any) {
   const Frame& frame = problem.frame;
   std::string text = fmt::format(
-      "\"problem\": {{\"placement\": \"{}\", \"ranks\": {}, \"chunks\": {}, \"microbatches\": {}, "
+      "\"problem\": {{\"placement\": {}, \"ranks\": {}, \"chunks\": {}, \"microbatches\": {}, "
       "\"memory_limit\": {}, \"stages\": [",
-      name_of(frame.topology), frame.ranks, frame.chunks, frame.microbatches,
+      placement_text(frame), frame.ranks, frame.chunks, frame.microbatches,
       std::isfinite(problem.memory_limit) ? fmt::format("{}", problem.memory_limit) : "null");
   if (problem.fuses()) {
     text.insert(text.rfind("\"stages\""), fmt::format("\"fuse_w\": {}, ", frame.weights_in_call));
   }
+  if (any != nullptr) text.insert(text.rfind("\"stages\""), links_text(*any));
   for (std::size_t stage = 0; stage < problem.stages(); ++stage) {
     const Series& f = problem.series[series_of(stage, Half::Forward)];
     const Series& b = problem.series[series_of(stage, Half::Backward)];
@@ -523,6 +543,13 @@ std::optional<Shown> by_narrowing(const Problem& problem, Objective objective, c
                                    refuted->unit, refuted->units)};
 }
 
+// The checker works it out by itself.
+Shown by_any_placement(const RankCosts& costs, Objective objective) {
+  return {.rank = 0,
+          .value = bound_of(bounds_of_any_placement(costs), objective).value,
+          .text = "\"facts\": [],\n\"argument\": {\"by\": \"any placement\"}"};
+}
+
 // A bound of another kind than these is shown as far as they go.
 Shown shown_by(const Problem& remaking, Objective objective, const Bound& bound,
                const Bound& closed_form) {
@@ -539,12 +566,15 @@ Shown shown_by(const Problem& remaking, Objective objective, const Bound& bound,
 }  // namespace
 
 Certificate certificate_of(const Problem& problem, Objective objective, const LowerBounds& bounds,
-                           const Orders& orders, const Figures& figures, std::uint64_t nodes) {
+                           const Orders& orders, const Figures& figures, std::uint64_t nodes,
+                           const RankCosts* any) {
   const bool of_span = objective == Objective::Span;
   const Bound& bound = bound_of(bounds, objective);
   const Shown shown =
-      shown_by(problem.fuses() ? with_least_weights(problem) : problem, objective, bound,
-               of_span ? problem.closed_forms.span : problem.closed_forms.makespan);
+      any != nullptr
+          ? by_any_placement(*any, objective)
+          : shown_by(problem.fuses() ? with_least_weights(problem) : problem, objective, bound,
+                     of_span ? problem.closed_forms.span : problem.closed_forms.makespan);
   const double value = std::min(bound.value, shown.value);
   const std::string all = nodes == 0
                               ? std::string()
@@ -554,8 +584,8 @@ Certificate certificate_of(const Problem& problem, Objective objective, const Lo
           .text = fmt::format(
               "{{\"schema\": 1, \"objective\": \"{}\", \"bound\": {}, \"rank\": {},\n{},\n{},\n{}"
               "\"makespan\": {}, \"span\": {}, {}}}\n",
-              of_span ? "span" : "makespan", value, shown.rank, problem_text(problem), shown.text,
-              all, figures.makespan, figures.span, orders_text(orders))};
+              of_span ? "span" : "makespan", value, shown.rank, problem_text(problem, any),
+              shown.text, all, figures.makespan, figures.span, orders_text(orders))};
 }
 
 }  // namespace capo::optimise

@@ -15,6 +15,8 @@ gives up at its end and its weight gradient stands in `holds`. Orders are run wi
 is made again, but for what it holds over time and for the ways through a rank's tasks: a stage then holds what its forward takes until its weight gradient is done,
 or less where less is left behind the backward, which is no more than it holds.
 
+The argument `any placement` is about all placements of the stages at once, of which the file has one with its orders.
+
 A task is F, B or W (forward, input half of the backward, weight gradient) of a stage and a microbatch, `B3.7`. A rank runs
 one task at a time. Of a series, one kind in one stage, microbatches run in order. A forward waits for that of the stage
 before, a backward for its forward and for that of the stage behind, a weight gradient for its backward; between ranks a
@@ -70,11 +72,12 @@ class Problem:
             require(is_count(given[key]) and given[key] > 0, f"problem: {key} is no count above 0")
         self.placement = given["placement"]
         places = {"loop": self.in_loop, "v": self.in_v, "bidirectional": self.in_two_pipelines}
-        require(self.placement in places, f"problem: there is no placement {self.placement!r}")
+        custom = type(self.placement) is list
+        require(custom or self.placement in places, f"problem: there is no placement {self.placement!r}")
         stages = given["stages"]
         require(len(stages) == self.ranks * self.chunks, f"problem: it has {len(stages)} stages, not {self.ranks * self.chunks}")
         require(self.placement != "bidirectional" or self.chunks == 2, "problem: two pipelines need two chunks a rank")
-        self.rank = [places[self.placement](stage) for stage in range(len(stages))]
+        self.rank = self.placed(self.placement) if custom else [places[self.placement](stage) for stage in range(len(stages))]
         half = len(stages) // 2
         self.pipeline = [int(self.placement == "bidirectional" and stage >= half) for stage in range(len(stages))]
         limit = given["memory_limit"]
@@ -100,6 +103,7 @@ class Problem:
                 if before is None or self.rank[before] == self.rank[stage]:
                     require(self.lag[kind, stage] == 0, f"problem: {kind}{stage} waits for no message and has a lag")
         self.all_holds = dict(self.holds)  # with what is made again
+        self.links = self.links_of(given["links"]) if "links" in given else None
         self.takes.update({("W", stage): self.least_weight(stage) for stage in self.in_call})
         for stage, made in self.remakes.items():
             self.leave_out(stage, made)
@@ -113,6 +117,25 @@ class Problem:
         self.holds["B", stage] = min(Fraction(0), left)
         if left >= 0:
             self.holds["W", stage] = -self.holds["F", stage]
+
+    def placed(self, stages_of):
+        """The rank of each stage, of the stages of each rank."""
+        require(len(stages_of) == self.ranks and all(len(of) == self.chunks and of == sorted(of) for of in stages_of),
+                f"problem: the placement has not {self.chunks} stages of each of {self.ranks} ranks, each rank's in order")
+        rank = {stage: of for of, stages in enumerate(stages_of) for stage in stages}
+        require(all(is_count(stage) for stages in stages_of for stage in stages) and
+                sorted(rank) == list(range(self.ranks * self.chunks)), "problem: a stage is not placed once")
+        return [rank[stage] for stage in sorted(rank)]
+
+    def links_of(self, given):
+        """What a message takes from each rank to each other one, as the stages say where they have one."""
+        require(len(given) == self.ranks and all(len(row) == self.ranks for row in given), "problem: links have not a row and a column for each rank")
+        links = [[number(each, "problem: a link", 0) for each in row] for row in given]
+        for (kind, stage), lag in self.lag.items():
+            before = self.neighbour(kind, stage)
+            if before is not None and self.rank[before] != self.rank[stage]:
+                require(lag == links[self.rank[before]][self.rank[stage]], f"problem: {kind}{stage} waits longer or shorter than its link says")
+        return links
 
     def times_in_call(self, given, stage, of):
         """What the first weight gradient of a call takes, and each further one."""
@@ -620,7 +643,125 @@ def by_narrowing(reasoning, rank, argument):
             f"multiples of {shown(unit)}")
 
 
-ARGUMENTS = {"machine": by_machine, "memory": by_memory, "L1": by_closed_form("L1"), "L2": by_closed_form("L2"),
+class AnyPlacement:
+    """All placements of one pipeline at once: each stage is on some chunk of some rank, and takes and holds what that chunk does.
+
+    The way of a microbatch passes all chunks of all ranks; a way that passes k ranks more has k messages at least, no two
+    between the same ranks, which take no less than the k least links that make no circle. `earlier` other ranks have their
+    first stage in front of a rank's own first one, and `behind` others their last one behind its last: each from 0 up, in an
+    order of the placement's choice. What the others do meanwhile is counted as the least of so many of them."""
+
+    def __init__(self, problem, of_span):
+        require(problem.placement != "bidirectional" and problem.links is not None, "argument: it is about one pipeline, whose problem has `links`")
+        self.problem, self.of_span, self.ranks, self.m = problem, of_span, problem.ranks, problem.microbatches
+        times = {(kind, rank): [problem.takes[kind, s] for s in problem.stages_of(rank)] for kind in KINDS for rank in range(self.ranks)}
+        self.sum = {key: sum(of) for key, of in times.items()}
+        self.least = {key: min(of) for key, of in times.items()}
+        self.all = {kind: sum(self.sum[kind, rank] for rank in range(self.ranks)) for kind in KINDS}
+        self.weight = min(self.least["W", rank] for rank in range(self.ranks))
+        self.messages = [Fraction(0)]
+        part = list(range(self.ranks))
+        for takes, a, b in sorted((min(problem.links[a][b], problem.links[b][a]), a, b) for a in range(self.ranks) for b in range(a)):
+            if part[a] != part[b]:
+                part = [part[b] if of == part[a] else of for of in part]
+                self.messages.append(self.messages[-1] + takes)
+
+    def others(self, what, rank, many):
+        return sum(sorted(time for (kind, of), time in what[0].items() if kind == what[1] and of != rank)[:many])
+
+    def forwards_that_fit(self, rank):
+        """The work of forwards before anything is given up: first those that take most for their memory, the last one in part,
+        and whole ones where all hold the same."""
+        problem, work = self.problem, Fraction(0)
+        stages = problem.stages_of(rank)
+        if problem.limit is None:
+            return self.m * self.sum["F", rank]
+        left, holds = problem.limit, {problem.holds["F", s] for s in stages}
+        if len(holds) == 1 and max(holds) > 0:
+            left = math.floor(left / max(holds)) * max(holds)
+        for stage in sorted(stages, key=lambda s: (problem.holds["F", s] > 0, -problem.takes["F", s] / (problem.holds["F", s] or 1))):
+            each = problem.holds["F", stage]
+            fit = min(self.m, left / each) if each > 0 else self.m
+            work += fit * problem.takes["F", stage]
+            left -= fit * each
+        return min(work, self.m * self.sum["F", rank])
+
+    def of_rank(self, rank, earlier, behind):
+        """The shortest sequence of the rank's forwards, input halves and weight gradients that may be interrupted."""
+        there, back = self.messages[earlier], self.messages[behind]
+        before_b, forward_b = self.others((self.least, "B"), rank, behind) + back, self.others((self.least, "F"), rank, behind) + back
+        if self.of_span:  # here `earlier` counts the ranks whose first stages, and so all, lie behind its own first one
+            begin, after_b = Fraction(0), self.least["W", rank]
+            first_b = self.sum["F", rank] + self.others((self.sum, "F"), rank, earlier) + there + before_b
+            after_f = forward_b + self.sum["B", rank] + self.others((self.sum, "B"), rank, earlier) + there + after_b
+        else:
+            begin = self.others((self.least, "F"), rank, earlier) + there
+            first_b = self.all["F"] + self.messages[-1] + before_b
+            after_f = forward_b + self.all["B"] + self.messages[-1] + self.weight
+            after_b = self.others((self.least, "B"), rank, earlier) + there + self.weight
+        gives = any(self.problem.holds["B", s] < 0 for s in self.problem.stages_of(rank))
+        given = first_b + self.least["B", rank] + (0 if gives else self.least["W", rank])
+        early = self.forwards_that_fit(rank)
+        late = self.m * self.sum["F", rank] - early
+        jobs = [(begin, early, after_f), (first_b, self.m * self.sum["B", rank], after_b),
+                (first_b + self.least["B", rank], self.m * self.sum["W", rank], Fraction(0))]
+        return self.jackson(jobs + ([(max(begin, given), late, after_f)] if late > 0 else []))
+
+    @staticmethod
+    def jackson(jobs):
+        """For each head, those that begin no earlier and have no shorter a tail: the longest of all such sets is the shortest
+        sequence that may be interrupted (Carlier and Pinson)."""
+        return max(head + sum(takes for h, takes, t in jobs if h >= head and t >= tail) + tail
+                   for head, _, _ in jobs for _, _, tail in jobs if any(h >= head and t >= tail for h, _, t in jobs))
+
+    def best_numbers(self, of):
+        """The least that any order of the ranks comes to, if `of` grows with the number: the last number goes to the rank that has
+        least with it, and so on down."""
+        left, most = list(range(self.ranks)), Fraction(0)
+        for place in reversed(range(self.ranks)):
+            value, rank = min((of(rank, place), rank) for rank in left)
+            left.remove(rank)
+            most = max(most, value)
+        return most
+
+    def work(self):
+        both = max(min(self.of_rank(rank, n, self.ranks - 1 - n) for rank in range(self.ranks)) for n in range(self.ranks))
+        return max(both, self.best_numbers(lambda rank, n: self.of_rank(rank, n, 0)), self.best_numbers(lambda rank, n: self.of_rank(rank, 0, n)))
+
+    def memory(self):
+        """What stages hold, times how long, summed over all, within the memory of all ranks: the sum is least where stages stand by
+        time for memory, the last one first, and where the longest ways have what holds least."""
+        problem = self.problem
+        if problem.limit is None or problem.limit == 0:
+            return Fraction(0)
+        stages = range(len(problem.rank))
+        for stage in stages:
+            problem.require_no_gift(stage, "argument")
+        time = {s: problem.takes["F", s] + problem.takes["B", s] for s in stages}
+        holds = {s: problem.holds["F", s] for s in stages}
+        held, residence = sum(-problem.holds["W", s] * problem.takes["W", s] for s in stages), Fraction(0)
+        for stage in sorted(stages, key=lambda s: (holds[s] == 0, time[s] / (holds[s] or 1))):
+            residence += time[stage]
+            held += holds[stage] * residence
+        for k, each in enumerate(sorted(holds.values(), reverse=True)):
+            held += each * 2 * self.messages[k // problem.chunks]
+        begins, least = Fraction(0), sorted(self.least["F", rank] for rank in range(self.ranks))
+        for n in range(0 if self.of_span else self.ranks):
+            begins += sum(least[:n]) + self.messages[n]
+        return (held * self.m / problem.limit + begins) / self.ranks
+
+
+def by_any_placement(reasoning, rank, argument):
+    require(set(argument) == {"by"} and not reasoning.facts, "argument: that of any placement follows from no facts")
+    any_placement = AnyPlacement(reasoning.problem, reasoning.rank is not None)
+    path = Fraction(0) if any_placement.of_span else (
+        any_placement.all["F"] + any_placement.all["B"] + 2 * any_placement.messages[-1] + any_placement.weight)
+    return max((path, "under any placement a microbatch passes all chunks there and back"),
+               (any_placement.work(), "under any placement some rank has so much in front of its work and behind it"),
+               (any_placement.memory(), "under any placement microbatches hold so much of the memory of all ranks"))
+
+
+ARGUMENTS = {"any placement": by_any_placement, "machine": by_machine, "memory": by_memory, "L1": by_closed_form("L1"), "L2": by_closed_form("L2"),
              "narrowing": by_narrowing}
 
 
