@@ -19,8 +19,6 @@ constexpr std::size_t kSearchers = 4;
 constexpr std::uint64_t kShiftsOfRound = 32'768;
 /// Constructions of a round count as so many shifts together, but there is one at least.
 constexpr std::uint64_t kMovesOfRules = 32'768;
-/// The construction of so many tasks takes about as long as a shift.
-constexpr std::uint64_t kTasksOfMove = 8;
 /// How a searcher walks: a warm walk leaves more of what it is in, and a cold one tries three times
 /// as many shifts in the same time, since of more of them it is told that they are too bad. Which
 /// is better differs from problem to problem.
@@ -191,7 +189,7 @@ class Search {
   std::optional<Found> run(const std::function<std::vector<Start>()>& starts) {
     if (options_.stopped()) return std::nullopt;
     const std::vector<Rules> settings = rule_settings(problem_);
-    const auto shorter = shortened(problem_, short_step());
+    const auto shorter = shortened(problem_, short_step(problem_));
     if (shorter) {
       lengthen_rules(*shorter, settings.front());
     } else {
@@ -221,7 +219,7 @@ class Search {
   // they construct of a short one.
   std::vector<std::pair<double, Rules>> compared(const std::vector<Rules>& settings) {
     Problem shorter = problem_;
-    shorter.frame.microbatches = std::min(problem_.frame.microbatches, short_step());
+    shorter.frame.microbatches = std::min(problem_.frame.microbatches, short_step(problem_));
     const bool all = shorter.frame.microbatches == problem_.frame.microbatches;
     std::vector<std::pair<double, Rules>> tried;
     for (const Rules& setting : settings) {
@@ -262,12 +260,6 @@ class Search {
       starts_.push_back(
           {.value = value_of(*figures, options_.objective), .start = std::move(start)});
     }
-  }
-
-  /// Microbatches of a step that is short, but has all that a long one has.
-  [[nodiscard]] std::int32_t short_step() const {
-    const auto tasks = static_cast<std::int32_t>(problem_.series.size());
-    return std::max({kShortStep * problem_.frame.ranks, kTasksOfShortStep / tasks, 16});
   }
 
   // The best starts, of as many microbatches as the shorter step has.
@@ -412,6 +404,11 @@ class Search {
 std::string_view name_of(Ended ended) {
   constexpr std::array<std::string_view, 3> kNames{"proof", "moves", "stopped"};
   return kNames[as_index(ended)];
+}
+
+std::int32_t short_step(const Problem& problem) {
+  const auto tasks = static_cast<std::int32_t>(problem.series.size());
+  return std::max({kShortStep * problem.frame.ranks, kTasksOfShortStep / tasks, 16});
 }
 
 bool reaches(double value, double bound) {

@@ -39,6 +39,12 @@
 
 namespace capo::optimise {
 
+/// The construction of so many tasks takes about as long as a move.
+constexpr std::uint64_t kTasksOfMove = 8;
+
+/// Microbatches of a step that is short, but has all that a long one has.
+[[nodiscard]] std::int32_t short_step(const Problem& problem);
+
 struct Start {
   std::string name;
   Orders orders;

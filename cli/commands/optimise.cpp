@@ -26,13 +26,13 @@
 #include "optimise/bounds.h"
 #include "optimise/exhaustive.h"
 #include "optimise/search.h"
+#include "optimise/variants.h"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <functional>
@@ -55,7 +55,6 @@ using optimise::Objective;
 using optimise::Orders;
 using optimise::Problem;
 using optimise::Start;
-using Clock = std::chrono::steady_clock;
 
 enum class Placement { Loop, V, Bidirectional, Free };
 
@@ -132,9 +131,9 @@ optimise::Frame frame_of(const OptimiseRequest& request) {
       }
       frame.microbatches /= 2;
       break;
-    case Placement::Free:
-      throw CLI::ValidationError(
-          "--placement", "free is not searched yet: try loop, v and bidirectional one by one");
+    case Placement::Free:  // the placement that is looked at first
+      frame.chunks = request.chunks.value_or(2);
+      break;
   }
   return frame;
 }
@@ -196,43 +195,27 @@ class Interruptible {
   void (*before_)(int);
 };
 
-double seconds_since(Clock::time_point began) {
-  return std::chrono::duration<double>(Clock::now() - began).count();
-}
-
-// Tells of finds on standard error: of the first at once, of others once a second.
-class Telling {
- public:
-  /// The bounds outlive it, and may become better.
-  Telling(Objective objective, const LowerBounds& bounds, Clock::time_point began)
-      : objective_(objective), bounds_(bounds), began_(began) {}
-
-  void operator()(const Found& found) {
-    const double now = seconds_since(began_);
-    if (now < next_) return;
-    next_ = now + 1;
-    const double value = optimise::value_of(found.figures, objective_);
-    const double bound = optimise::bound_of(bounds_, objective_).value;
-    const std::string how =
-        optimise::reaches(value, bound)
-            ? "the best possible"
-            : percent(optimise::gap_of(value, bound)) + " above the best possible at most";
-    print_stderr(fmt::format("capo: {:.1f} s: {} {}, {}\n", now,
-                             objective_ == Objective::Makespan ? "makespan" : "span", figure(value),
-                             how));
-  }
-
- private:
-  Objective objective_;
-  const LowerBounds& bounds_;
-  Clock::time_point began_;
-  double next_ = 0;
+/// A start of the search, and its placement.
+struct FromFile {
+  optimise::Frame frame;
+  Start start;
 };
 
+// The problem of a file's own placement, where any is searched.
+Problem problem_for(const Schedule& schedule, const OptimiseRequest& request,
+                    const Problem& problem, const SimulationOptions& options) {
+  if (request.placement != Placement::Free) return problem;
+  const auto frame = placed_as(schedule, problem, options);
+  if (!frame) throw CLI::ValidationError("--from", frame.error());
+  return *problem_of(*frame, options);
+}
+
 // The orders of --from, which is read as a start of the search.
-std::variant<Start, int> start_from(const OptimiseRequest& request, const Problem& problem) {
+std::variant<FromFile, int> start_from(const OptimiseRequest& request, const Problem& asked,
+                                       const SimulationOptions& options) {
   const auto input = load_input({.file = request.from, .limits = request.limits});
   if (!input) return refuse(input.error());
+  const Problem problem = problem_for(input->schedule, request, asked, options);
   auto orders = optimise::orders_of(problem, input->schedule);
   if (!orders) throw CLI::ValidationError("--from", orders.error());
   const auto figures = evaluate(problem, *orders);
@@ -242,7 +225,8 @@ std::variant<Start, int> start_from(const OptimiseRequest& request, const Proble
         "--from", fmt::format("holds {}, and --memory is {}", figure(figures->highest_peak()),
                               figure(problem.memory_limit)));
   }
-  return Start{.name = request.from, .orders = *std::move(orders)};
+  return FromFile{.frame = problem.frame,
+                  .start = {.name = request.from, .orders = *std::move(orders)}};
 }
 
 // Bounds take a tenth of the time to search or so, and a few seconds at most.
@@ -271,43 +255,35 @@ OptimiseFormat format_of(const OptimiseRequest& request) {
   return OptimiseFormat::Te;
 }
 
-/// nullopt if no order was found in time; the error is the reason why there is none.
-using Made = Result<std::optional<ForRecipient>, std::string>;
-
-Made megatrons(const Problem& problem, const SimulationOptions& options,
-               const optimise::SearchOptions& how, const Limits& limits) {
-  auto made = best_of_megatron(problem, options, how.objective, limits);
-  if (!made) return made.error();
-  const double bound = how.better_bound ? how.better_bound() : how.bound;
-  const bool best = optimise::reaches(value_of(made->found.figures, how.objective), bound);
-  made->found.ended = best ? optimise::Ended::Proof : optimise::Ended::Budget;
-  return std::optional(*std::move(made));
+void refuse_what_megatron_lacks(const OptimiseRequest& request) {
+  if (request.recipient != Recipient::Mcore) return;
+  const char* flag = !request.from.empty()        ? "--from"
+                     : !request.bound_out.empty() ? "--bound-out"
+                                                  : nullptr;
+  if (flag == nullptr) return;
+  throw CLI::ValidationError(
+      flag, "has no use: Megatron-LM's own orders, which take no backward apart, are all tried");
 }
 
-Made searched(const Problem& problem, Recipient recipient,
-              const std::function<std::vector<Start>()>& starts, const optimise::SearchOptions& how,
-              const std::function<void(const Found&)>& tell, const SimulationOptions& options) {
-  const bool behind = recipient == Recipient::Te;
-  optimise::SearchOptions of_these = how;
-  if (behind) of_these.exhaustive_tasks = 0;  // bounds are about any order
-  auto found =
-      search(behind ? optimise::with_weights_behind(problem) : problem, starts, of_these, tell);
-  if (!found) return std::optional<ForRecipient>();
-  if (behind) {
-    found->orders = optimise::with_weights_behind(found->orders);
-    auto figures = evaluate(problem, found->orders);
-    CAPO_ASSERT(figures.has_value(), "weight gradients directly behind their backwards run");
-    found->figures = *std::move(figures);
+// The placements that have published schedules, and that of --from, are searched in full.
+optimise::Variants variants_of(const optimise::Frame& frame, const SimulationOptions& options,
+                               const std::optional<FromFile>& given,
+                               const std::function<std::vector<Start>(const Problem&)>& starts_of) {
+  optimise::Variants variants{
+      .frame = frame, .options = options, .named = {}, .starts_of = starts_of};
+  if (frame.chunks % 2 == 0) {
+    variants.named.push_back(frame);
+    variants.named.back().topology = Topology::V;
   }
-  Schedule schedule = verified(problem, found->orders, found->figures, options);
-  if (auto why = refused_by(recipient, schedule)) return *std::move(why);
-  return std::optional(ForRecipient{.schedule = std::move(schedule), .found = *std::move(found)});
+  if (given) variants.named.push_back(given->frame);
+  return variants;
 }
 
 int optimise_request(const OptimiseRequest& request) {
-  const auto began = Clock::now();
+  const auto began = Telling::Clock::now();
   const double most_seconds = seconds_of(request.time);
   const optimise::Frame frame = frame_of(request);
+  const bool free = request.placement == Placement::Free;
   if (const auto large = too_large({.chunks = frame.chunks, .microbatches = frame.microbatches},
                                    frame.ranks, 3, request.limits)) {
     return fail(*large);
@@ -324,39 +300,39 @@ int optimise_request(const OptimiseRequest& request) {
   }
   refuse_recomputed(options.costs.recomputed, placed, options.costs.modules);
   if (const auto why = why_impossible(*problem)) return no_such_order(*why);
-  std::vector<Start> starts;
-  if (request.recipient == Recipient::Mcore) {
-    const char* flag = !request.from.empty()        ? "--from"
-                       : !request.bound_out.empty() ? "--bound-out"
-                                                    : nullptr;
-    if (flag != nullptr) {
-      throw CLI::ValidationError(
-          flag,
-          "has no use: Megatron-LM's own orders, which take no backward apart, are all tried");
-    }
-  }
+  refuse_what_megatron_lacks(request);
+  std::optional<FromFile> given;
   if (!request.from.empty()) {
-    auto start = start_from(request, *problem);
+    auto start = start_from(request, *problem, options);
     if (const int* code = std::get_if<int>(&start)) return *code;
-    starts.push_back(std::get<Start>(std::move(start)));
+    given = std::get<FromFile>(std::move(start));
   }
-  if (const auto why = why_not_for(request.recipient, frame)) return no_such_order(*why);
+  optimise::Frame asked = frame;
+  if (free) asked.topology = Topology::Custom;
+  if (const auto why = why_not_for(request.recipient, asked)) return no_such_order(*why);
   const Interruptible interruptible;
   std::optional<std::vector<PublishedSchedule>> published;  // made when there are orders already
-  const auto publish = [&] {
-    published = published_schedules(*problem, options, request.limits, request.threads);
-  };
-  const auto all_starts = [&] {
-    publish();
-    add_starts(*published, request.recipient, starts);
+  const auto starts_of = [&](const Problem& of) {
+    auto made = published_schedules(of, options, request.limits, request.threads);
+    std::vector<Start> starts;
+    const bool whole = of.frame.microbatches == frame.microbatches;
+    const bool own = given && whole && placement_of(given->frame) == placement_of(of.frame);
+    if (own) starts.push_back(given->start);
+    add_starts(made, request.recipient, starts);
+    if (whole) published = std::move(made);
     return starts;
   };
-  // Those that are there at once, until there are orders.
-  LowerBounds bounds{.makespan = problem->closed_forms.makespan,
-                     .span = problem->closed_forms.span};
   const auto stopped = [&] { return was_interrupted || seconds_since(began) > most_seconds; };
+  const auto bounds_with = [&](std::uint64_t states) {
+    return free ? bounds_of_variants(*problem, options, states, request.threads, stopped)
+                : lower_bounds(*problem, states, stopped);
+  };
+  // Those that are there at once, until there are orders.
+  LowerBounds bounds = free ? bounds_of_variants(*problem, options)
+                            : LowerBounds{.makespan = problem->closed_forms.makespan,
+                                          .span = problem->closed_forms.span};
   const auto better_bound = [&] {
-    bounds = lower_bounds(*problem, states_for(most_seconds), stopped);
+    bounds = bounds_with(states_for(most_seconds));
     return optimise::bound_of(bounds, request.objective).value;
   };
   const optimise::SearchOptions how{.objective = request.objective,
@@ -367,23 +343,30 @@ int optimise_request(const OptimiseRequest& request) {
                                     .threads = request.threads,
                                     .exhaustive_tasks = request.exhaustive,
                                     .stopped = stopped};
+  const Telling telling(request.objective, bounds, began);
   const auto made = request.recipient == Recipient::Mcore
-                        ? megatrons(*problem, options, how, request.limits)
-                        : searched(*problem, request.recipient, all_starts, how,
-                                   Telling(request.objective, bounds, began), options);
+                        ? made_by_megatron(*problem, options, how, request.limits)
+                    : free
+                        ? searched_for(request.recipient,
+                                       variants_of(frame, options, given, starts_of), how, telling)
+                        : searched_for(
+                              request.recipient, *problem, [&] { return starts_of(*problem); }, how,
+                              telling, options);
   if (!made) return no_such_order(made.error());
   if (!*made) {
     if (was_interrupted) return kInterrupted;
     print_stderr("error: no order was found in time\n  help: give it more with --time\n");
     return kNoVerdict;
   }
-  if (!published) publish();
+  if (!published) (void)starts_of(*problem);
   const Found& found = (*made)->found;
   const double value = value_of(found.figures, request.objective);
   const LowerBounds shown = bounds;  // without the search of all orders
   if (found.proves(request.objective)) raise_to(bounds, request.objective, value);
+  const std::optional<Problem>& placed = (*made)->problem;
   const Bound& bound = optimise::bound_of(bounds, request.objective);
   const Optimised optimised{.schedule = (*made)->schedule,
+                            .frame = placed ? placed->frame : frame,
                             .found = found,
                             .bounds = bounds,
                             .published = *std::move(published),
@@ -392,13 +375,15 @@ int optimise_request(const OptimiseRequest& request) {
                             .recomputed = options.costs.recomputed,
                             .keep = options.memory.value_or(MemoryChange{}).keep,
                             .fuse_w = request.fuse_w,
+                            .placements = placed ? std::optional((*made)->tried) : std::nullopt,
                             .in_microseconds = options.costs.in_microseconds,
                             .seed = request.seed,
                             .seconds = seconds_since(began),
                             .gap = optimise::gap_of(value, bound.value),
                             .proved = optimise::reaches(value, bound.value)};
   if (!request.bound_out.empty()) {
-    if (const auto failed = write_bound(*problem, optimised, shown, request.bound_out)) {
+    const Problem& of = placed ? *placed : *problem;
+    if (const auto failed = write_bound(of, options.costs, optimised, shown, request.bound_out)) {
       return fail(*failed);
     }
   }
@@ -431,7 +416,7 @@ Run add_optimise(CLI::App& command) {
               {"v", Placement::V},
               {"bidirectional", Placement::Bidirectional},
               {"free", Placement::Free}},
-             "Which chunk is which stage; free is not searched yet");
+             "Which chunk is which stage; free: whichever placement of one pipeline is best");
   command.add_option("--model", request->model,
                      "A model file, whose modules' times count where no flag says otherwise");
   command

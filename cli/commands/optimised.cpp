@@ -33,6 +33,11 @@ FusedWeights calls_of(const Optimised& of) {
   return fuse_weights(fused, of.fuse_w);
 }
 
+nlohmann::ordered_json placement_json(const optimise::Frame& frame) {
+  if (frame.topology != Topology::Custom) return std::string(name_of(frame.topology));
+  return frame.stages;
+}
+
 std::string report_json(const Optimised& of) {
   using Json = nlohmann::ordered_json;
   Json named = Json::array();
@@ -61,6 +66,7 @@ std::string report_json(const Optimised& of) {
   json["fuse_w"] = {{"most", of.fuse_w}, {"gradients", fused.gradients}, {"calls", fused.calls}};
   json["exhaustive_nodes"] = of.found.nodes;
   json["recomputed"] = of.recomputed.any() ? Json(to_text(of.recomputed)) : Json();
+  json["placement"] = placement_json(of.frame);
   return json.dump() + "\n";
 }
 
@@ -81,6 +87,10 @@ std::string report_text(const Optimised& of) {
   if (of.memory_limit) text += fmt::format(", within {}", figure(*of.memory_limit));
   if (of.recomputed.any()) text += "\nrecompute " + recomputed_in_words(of.recomputed, of.keep);
   if (of.in_microseconds) text += "\ntimes     in microseconds";
+  if (of.placements) {
+    text += fmt::format("\nplaced    {}, of {} looked at", words_for(of.frame),
+                        counted(*of.placements, "placement"));
+  }
   if (of.fuse_w > 1) {
     const FusedWeights fused = calls_of(of);
     text += fmt::format("\nfused     {} into {}, as --fuse-w {} makes of the order",
@@ -140,11 +150,31 @@ const Words<OptimiseFormat>& optimise_formats() {
   return words;
 }
 
-std::optional<Error> write_bound(const optimise::Problem& problem, const Optimised& of,
-                                 const optimise::LowerBounds& bounds, const std::string& file) {
+double seconds_since(std::chrono::steady_clock::time_point began) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+}
+
+void Telling::operator()(const optimise::Found& found) {
+  const double now = seconds_since(began_);
+  if (now < next_) return;
+  next_ = now + 1;
+  const double value = optimise::value_of(found.figures, objective_);
+  const double bound = optimise::bound_of(bounds_, objective_).value;
+  const std::string how =
+      optimise::reaches(value, bound)
+          ? "the best possible"
+          : percent(optimise::gap_of(value, bound)) + " above the best possible at most";
+  print_stderr(
+      fmt::format("capo: {:.1f} s: {} {}, {}\n", now, word_of(objective_), figure(value), how));
+}
+
+std::optional<Error> write_bound(const optimise::Problem& problem, const Costs& costs,
+                                 const Optimised& of, const optimise::LowerBounds& bounds,
+                                 const std::string& file) {
+  const auto any = of.placements ? std::optional(least_costs_of(problem, costs)) : std::nullopt;
   const optimise::Certificate certificate =
       certificate_of(problem, of.objective, bounds, of.found.orders, of.found.figures,
-                     of.found.proves(of.objective) ? of.found.nodes : 0);
+                     of.found.proves(of.objective) ? of.found.nodes : 0, any ? &*any : nullptr);
   const double bound = optimise::bound_of(of.bounds, of.objective).value;
   if (certificate.shown < bound * (1 - 1e-9)) {
     print_stderr(fmt::format("note: {} shows at least {}, and the bound is {}\n", shown(file),
@@ -154,6 +184,11 @@ std::optional<Error> write_bound(const optimise::Problem& problem, const Optimis
 }
 
 int print(const Optimised& of, OptimiseFormat format, const std::string& output) {
+  const bool says_stages = format != OptimiseFormat::Te && format != OptimiseFormat::Tokens;
+  if (of.frame.topology == Topology::Custom && !says_stages) {
+    print_stderr(fmt::format("note: {} does not say the placement: {}\n",
+                             word_for(format, optimise_formats()), words_for(of.frame)));
+  }
   const bool reports = format == OptimiseFormat::Text || format == OptimiseFormat::Json;
   if (!reports || !output.empty()) {
     const auto order = order_text(of.schedule, format);

@@ -11,9 +11,12 @@
 #include "core/text/limits.h"
 #include "optimise/bounds.h"
 #include "optimise/search.h"
+#include "optimise/variants.h"
 #include "sim/simulation.h"
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,6 +50,7 @@ void add_starts(const std::vector<PublishedSchedule>& published, Recipient recip
 
 struct Optimised {
   Schedule schedule;
+  optimise::Frame frame;
   optimise::Found found;
   optimise::LowerBounds bounds;
   std::vector<PublishedSchedule> published;
@@ -55,6 +59,7 @@ struct Optimised {
   Recomputed recomputed;
   double keep = 0;          ///< of what a forward takes, by chunks that recompute
   std::int32_t fuse_w = 1;  ///< most weight gradients of one call, which `schedule` has one by one
+  std::optional<std::size_t> placements = std::nullopt;  ///< tried, if they were searched
   bool in_microseconds = false;  ///< all times are; else in the user's own unit
   std::uint64_t seed = 1;
   double seconds = 0;
@@ -69,20 +74,63 @@ struct Optimised {
 /// Says why the recipient has no calls of several weight gradients; nullopt if it has.
 [[nodiscard]] std::optional<std::string> why_no_calls_for(Recipient recipient);
 
-/// An order that a recipient makes by itself.
+/// An order that a recipient runs.
 struct ForRecipient {
   Schedule schedule;
-  optimise::Found found;  ///< without orders of the problem
+  optimise::Found found;  ///< without orders of the problem, if the recipient makes them by itself
+  std::optional<optimise::Problem> problem = std::nullopt;  ///< if the placement was searched, too
+  std::size_t tried = 0;                                    ///< placements
 };
-/// The best of Megatron-LM's own orders; the error is the reason why none fits.
-[[nodiscard]] Result<ForRecipient, std::string> best_of_megatron(const optimise::Problem& problem,
-                                                                 const SimulationOptions& options,
-                                                                 optimise::Objective objective,
-                                                                 const Limits& limits);
+/// nullopt if no order was found in time; the error is the reason why there is none.
+using Made = Result<std::optional<ForRecipient>, std::string>;
+
+/// The best of Megatron-LM's own orders.
+[[nodiscard]] Made made_by_megatron(const optimise::Problem& problem,
+                                    const SimulationOptions& options,
+                                    const optimise::SearchOptions& how, const Limits& limits);
+
+/// The best order of the problem that the recipient runs right.
+[[nodiscard]] Made searched_for(Recipient recipient, const optimise::Problem& problem,
+                                const std::function<std::vector<optimise::Start>()>& starts,
+                                const optimise::SearchOptions& how,
+                                const std::function<void(const optimise::Found&)>& tell,
+                                const SimulationOptions& options);
+
+/// The best order of any placement that the recipient runs right.
+[[nodiscard]] Made searched_for(Recipient recipient, optimise::Variants variants,
+                                const optimise::SearchOptions& how,
+                                const std::function<void(const optimise::Found&)>& tell);
+
+/// The placement of a file's schedule for these counts; the error is the reason why it has none
+/// that is searched.
+[[nodiscard]] Result<optimise::Frame, std::string> placed_as(const Schedule& schedule,
+                                                             const optimise::Problem& problem,
+                                                             const SimulationOptions& options);
+
+[[nodiscard]] double seconds_since(std::chrono::steady_clock::time_point began);
+
+/// Tells of finds on standard error: of the first at once, of others once a second.
+class Telling {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// The bounds outlive it, and may become better.
+  Telling(optimise::Objective objective, const optimise::LowerBounds& bounds,
+          Clock::time_point began)
+      : objective_(objective), bounds_(bounds), began_(began) {}
+
+  void operator()(const optimise::Found& found);
+
+ private:
+  optimise::Objective objective_;
+  const optimise::LowerBounds& bounds_;
+  Clock::time_point began_;
+  double next_ = 0;
+};
 
 /// Writes what shows a bound, for a program that trusts no line of capo's: what `bounds` rest on,
-/// and the search of all orders, if there was one.
-[[nodiscard]] std::optional<Error> write_bound(const optimise::Problem& problem,
+/// and the search of all orders, if there was one. `costs`: what the problem was made of.
+[[nodiscard]] std::optional<Error> write_bound(const optimise::Problem& problem, const Costs& costs,
                                                const Optimised& of,
                                                const optimise::LowerBounds& bounds,
                                                const std::string& file);

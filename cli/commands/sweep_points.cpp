@@ -100,6 +100,10 @@ std::vector<Called> called(const SweepRequest& request) {
     const Topology known[]{Topology::Loop, Topology::V, Topology::Bidirectional};
     const auto* const found = std::find_if(std::begin(known), std::end(known),
                                            [&](Topology each) { return word == name_of(each); });
+    if (word == "free") {
+      throw CLI::ValidationError("--placement",
+                                 "free is searched point by point: capo optimise --placement free");
+    }
     if (found == std::end(known)) {
       throw CLI::ValidationError(
           "--placement", fmt::format("{} is none of loop, v and bidirectional", shown(word)));

@@ -263,7 +263,6 @@ TEST(Optimise, RefusesWhatItDoesNotSearch) {
   const std::string counts = "--ranks 2 --microbatches 2 ";
   expect_not_searched("--microbatches 2", "--ranks");
   expect_not_searched("--ranks 2", "--microbatches");
-  expect_not_searched(counts + "--placement free", "free is not searched yet");
   expect_not_searched(counts + "--placement v --chunks 3",
                       "a V needs an even number of chunks a rank");
   expect_not_searched("--ranks 2 --microbatches 3 --placement bidirectional",

@@ -141,6 +141,7 @@ TEST(SweepOptimise, ItsFlagsNeedIt) {
   expect_usage_error(counts, "the name of a schedule");
   expect_usage_error("1f1b" + counts + "--placement v", "--optimise");
   expect_usage_error("1f1b" + counts + "--moves 9", "--optimise");
+  expect_usage_error("--optimise --placement free" + counts, "free is searched point by point");
   expect_usage_error("--optimise --placement w" + counts,
                      "`w` is none of loop, v and bidirectional");
 }

@@ -47,6 +47,10 @@ CASES = [
     "--ranks 3 --microbatches 5 --cost f=2,b=3,w=1 --mem f=1,b=-0.9,w=-0.1,keep=0.5 --recompute r0,r2 --memory 1.2",
     "--ranks 2 --microbatches 4 --cost f=2,b=3,w=1 --mem f=1,b=0,w=-1,keep=0.1 --recompute all --memory 1.4",
     "--ranks 2 --microbatches 4 --placement v --cost f=2,b=3,w=4,re=1,fuse=0.5 --mem f=1,b=0,w=-1,keep=0.1 --recompute c1 --fuse-w 2 --memory 1.5",
+    "--ranks 4 --microbatches 4 --placement free --cost f=3,b=4,w=2,comm=1 --cost r0-r1:comm=5 --cost r2-r3:comm=5 --memory 2",
+    "--ranks 3 --microbatches 6 --placement free --cost f=3,b=4,w=2,comm=1 --cost r1:f=5 --memory 1.2 --mem f=1,b=-0.5,w=-0.5",
+    "--ranks 2 --microbatches 4 --placement free --cost f=3,b=4,w=2 --cost c2:f=1,b=2 --memory 1.5 --objective span",
+    "--ranks 3 --microbatches 4 --placement free --chunks 1 --cost f=2,b=3,w=4,comm=1,fuse=0.25 --fuse-w 2",
 ]
 STEPS = {"head start", "head wait", "head work", "head memory", "head memory-work", "tail end", "tail wait", "tail work"}
 BY_CHANCE = 120
@@ -62,9 +66,9 @@ def load(source):
 
 
 def by_chance(dice):
-    placement = dice.choice(["loop", "loop", "v", "bidirectional"])
+    placement = dice.choice(["loop", "loop", "v", "bidirectional", "free"])
     ranks = dice.randint(1, 5)
-    chunks = dice.randint(1, 3) if placement == "loop" else 2
+    chunks = dice.randint(1, 3) if placement in ("loop", "free") else 2
     microbatches = dice.randint(1, 6) * (2 if placement == "bidirectional" else 1)
     flags = ["--ranks", ranks, "--microbatches", microbatches, "--placement", placement, "--chunks", chunks]
     for rank in dice.choice([[""], [f"r{rank}:" for rank in range(ranks)]]):
@@ -118,9 +122,9 @@ def name_of(path):
 def changes_of(value, dice, path):
     """Other values for a field."""
     if path[-1] == "by":
-        return ["start", "end", "wait", "work", "memory", "memory-work", "machine", "L1", "L2", "narrowing", "luck"]
+        return ["start", "end", "wait", "work", "memory", "memory-work", "machine", "L1", "L2", "narrowing", "any placement", "luck"]
     if path[-1] == "placement":
-        return ["loop", "v", "bidirectional", "free"]
+        return ["loop", "v", "bidirectional", "free", *([value[::-1], value[1:]] if isinstance(value, list) else [])]
     if path[-1] == "objective":
         return ["makespan", "span", "peak"]
     if isinstance(value, str):

@@ -1,0 +1,69 @@
+// The search for the best placement and its orders together: an outer search over variants of a
+// problem, each of which is searched for orders (search.h).
+//
+//   look      every setting of rules and a short walk, for placements of known shapes first, then
+//             for neighbours of the best: two stages have changed places, or ranks, or some stages
+//             stand the other way round. A neighbour also begins with the tasks of the one before
+//             by the times at which they began there, which is an order of any placement
+//   halve     of the best, half and half again go on, with twice as long walks each time
+//   search    the best one is searched in full, from the orders that it has
+//
+// One epoch after the other does all three, each with twice as much as the one before, so that
+// about half of all goes into the full search of what seems best, however long it takes. The first
+// epoch searches the placements that the caller names in full as well, with the published orders
+// that are starts of theirs. What a bound of its own keeps above the best so far is left out.
+//
+// Of a step of many microbatches a shorter one is looked at, and the best orders are made longer.
+// If there are few placements, all of them are looked at, and the least of their bounds is a bound.
+//
+// As with search(), the result is a function of the problem, the starts, the seed and the number of
+// moves, whatever the number of threads. Tested by variants_test.cpp.
+
+#pragma once
+
+#include "optimise/bounds.h"
+#include "optimise/placements.h"
+#include "optimise/problem.h"
+#include "optimise/search.h"
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace capo::optimise {
+
+/// The bounds of a placement are looked at one by one if there are no more of them.
+constexpr std::size_t kFewPlacements = 300;
+
+/// All variants are made of these counts, costs and memory.
+struct Variants {
+  Frame frame;  ///< counts; its placement is looked at first
+  SimulationOptions options;
+  std::vector<Frame> named;  ///< placements that are searched in full, whatever they seem
+  /// Starts of a problem of one of these placements.
+  std::function<std::vector<Start>(const Problem&)> starts_of;
+  /// Weight gradients stand directly behind their backwards (with_weights_behind()).
+  bool weights_behind = false;
+};
+
+struct FoundVariant {
+  Problem problem;  ///< of the placement that was found
+  Found found;
+  std::size_t tried = 0;  ///< so many placements
+};
+
+/// The bounds of any placement of these counts. If placements are few, it also looks at each, with
+/// so many states of lower_bounds() for all together; 0: at none.
+[[nodiscard]] LowerBounds bounds_of_variants(
+    const Problem& problem, const SimulationOptions& of, std::uint64_t states = 0,
+    unsigned threads = 1, const std::function<bool()>& stopped = [] { return false; });
+
+/// `how.bound` and `how.better_bound` are those of any placement. nullopt if no orders were found.
+/// Precondition: a problem of the frame has orders (why_impossible()).
+[[nodiscard]] std::optional<FoundVariant> search_variants(
+    const Variants& variants, const SearchOptions& how,
+    const std::function<void(const Found&)>& tell);
+
+}  // namespace capo::optimise
