@@ -220,7 +220,7 @@ std::string words_for(const Bound& bound) {
     return "the time for which microbatches are held, and the memory of all ranks, for any "
            "placement";
   }
-  if (by == "each placement") return "the bounds of all placements that there are, one by one";
+  if (by == "each variant") return "the bounds of all variants that there are, one by one";
   if (by == "narrowing") {
     return "the times that work, memory and what waits for it leave for each task";
   }

@@ -3,6 +3,7 @@
 #include "core/base/assert.h"
 #include "core/base/in_parallel.h"
 #include "core/base/index.h"
+#include "optimise/choices.h"
 #include "optimise/periods.h"
 
 #include <algorithm>
@@ -73,9 +74,9 @@ Orders moved(const Problem& from, const Orders& orders, const Problem& to) {
   return made;
 }
 
-/// A placement, and the best that is known of it.
+/// A variant, and the best that is known of it.
 struct Variant {
-  Placement placement;
+  Choice choice;
   Problem problem;  // of the step that is looked at
   double bound = 0;
   double value = kNothingYet;
@@ -88,9 +89,9 @@ struct Variant {
   std::uint64_t nodes = 0;   // of a search of all orders that closed it
 };
 
-/// A placement to be looked at.
+/// A variant to be looked at.
 struct Look {
-  Placement placement;
+  Choice choice;
   const Variant* parent = nullptr;
   std::uint64_t seed = 0;
 };
@@ -104,14 +105,13 @@ class VariantSearch {
         tell_(tell),
         chance_(how.seed),
         bound_(how.bound),
-        looked_at_(of.frame) {
-    const Problem full = made(of.frame);
+        choices_(of),
+        few_(choices_.all()),
+        microbatches_(of.frame.microbatches) {
+    const Problem full = *problem_of(of.frame, of.options);
     if (const auto shorter = shortened(full, short_step(full))) {
-      looked_at_.microbatches = shorter->frame.microbatches;
+      microbatches_ = shorter->frame.microbatches;
     }
-    costs_ = rank_costs_of(full, of.options.costs);
-    alike_ = alike(costs_);
-    few_ = all_placements(costs_, kFewPlacements);
   }
 
   std::optional<FoundVariant> run() {
@@ -142,7 +142,7 @@ class VariantSearch {
   }
 
  private:
-  [[nodiscard]] bool shorter() const { return looked_at_.microbatches < of_.frame.microbatches; }
+  [[nodiscard]] bool shorter() const { return microbatches_ < of_.frame.microbatches; }
   [[nodiscard]] double best_value() const {
     return best_ ? value_of(best_->found.figures, how_.objective) : kNothingYet;
   }
@@ -154,11 +154,9 @@ class VariantSearch {
     return !how_.stopped() && !proved() && moves_left() > 0 && !all_closed();
   }
 
-  [[nodiscard]] Problem made(const Frame& frame) const {
-    auto problem = problem_of(frame, of_.options);
-    CAPO_ASSERT(problem.has_value(), "what one placement may be searched with, all may");
-    return of_.weights_behind ? optimise::with_weights_behind(*std::move(problem))
-                              : *std::move(problem);
+  [[nodiscard]] Problem made(const Choice& choice, std::int32_t microbatches) const {
+    Problem problem = choices_.problem_with(choice, microbatches);
+    return of_.weights_behind ? optimise::with_weights_behind(std::move(problem)) : problem;
   }
 
   // Whether all placements are known, and nothing better is to be found for any.
@@ -175,9 +173,10 @@ class VariantSearch {
     return all_closed() ? nodes : 0;
   }
 
-  void take(const Problem& problem, const Found& found) {
+  void take(const Problem& problem, const Choice& choice, const Found& found) {
     if (value_of(found.figures, how_.objective) >= best_value()) return;
-    best_ = FoundVariant{.problem = problem, .found = found};
+    best_ =
+        FoundVariant{.problem = problem, .options = choices_.options_of(choice), .found = found};
     best_->found.nodes = 0;
     tell_(best_->found);
   }
@@ -195,9 +194,10 @@ class VariantSearch {
 
   void take(const Variant& variant) {
     if (shorter() || variant.orders.empty() || variant.value >= best_value()) return;
-    take(variant.problem, {.orders = variant.orders,
-                           .figures = *evaluate(variant.problem, variant.orders),
-                           .from = variant.from});
+    take(variant.problem, variant.choice,
+         {.orders = variant.orders,
+          .figures = *evaluate(variant.problem, variant.orders),
+          .from = variant.from});
   }
 
   void walk(Variant& variant, std::uint64_t shifts, double heat, std::uint64_t seed) const {
@@ -225,14 +225,14 @@ class VariantSearch {
 
   // Precondition: nothing that it reads changes meanwhile, since looks are side by side.
   [[nodiscard]] Variant looked_at(const Look& at, double worse) const {
-    Variant variant{.placement = at.placement,
-                    .problem = made(with_placement(looked_at_, at.placement)),
+    Variant variant{.choice = at.choice,
+                    .problem = made(at.choice, microbatches_),
                     .orders = {},
                     .from = {},
                     .rules = {}};
     variant.bound = bound_of(lower_bounds(variant.problem, 0), how_.objective).value;
     if (of_.weights_behind) variant.bound = 0;  // bounds are of any order
-    if (variant.bound >= worse) {
+    if (variant.bound >= worse || why_impossible(variant.problem)) {
       variant.closed = true;
       return variant;
     }
@@ -270,20 +270,28 @@ class VariantSearch {
     std::vector<Frame> frames{of_.frame};
     frames.insert(frames.end(), of_.named.begin(), of_.named.end());
     for (const Frame& frame : frames) {
-      const Placement placement = placement_of(frame);
-      const bool again = std::ranges::any_of(
-          variants_, [&](const Variant& each) { return each.placement == placement; });
-      if (again) continue;
-      known_.insert(standing_for(placement, alike_));
-      look_at({{.placement = placement, .seed = chance_.draw()}});
-      if (missed_) return;
-      Variant& variant = variants_.back();
-      variant.named = true;
-      for (const Start& start : of_.starts_of(variant.problem)) {
-        improve(variant, start.orders, start.name);
+      for (const bool all : {false, true}) {
+        if (!missed_) look_at_named(placement_of(frame), all);
       }
-      take(variant);
     }
+  }
+
+  // None or all of the chunks recompute; if that is not searched there is only one of both.
+  void look_at_named(const Placement& placement, bool all) {
+    const Choice choice{.placement = placement,
+                        .recomputed = std::vector<bool>(choices_.chunks(), all)};
+    const bool again =
+        std::ranges::any_of(variants_, [&](const Variant& each) { return each.choice == choice; });
+    if (again) return;
+    known_.insert(choices_.standing_for_all(choice));
+    look_at({{.choice = choice, .seed = chance_.draw()}});
+    if (missed_) return;
+    Variant& variant = variants_.back();
+    variant.named = true;
+    for (const Start& start : of_.starts_of(variant.problem, choices_.options_of(variant.choice))) {
+      improve(variant, start.orders, start.name);
+    }
+    take(variant);
   }
 
   void search_named(std::uint64_t moves) {
@@ -307,22 +315,62 @@ class VariantSearch {
     return all;
   }
 
+  // Placements of known shapes, and the ranks whose stages are the earliest, which hold most.
+  [[nodiscard]] std::vector<Choice> known_shapes(const Choice& best) const {
+    std::vector<Choice> all;
+    if (of_.places) {
+      for (Placement& shape : shapes(choices_.costs())) {
+        all.push_back({.placement = std::move(shape), .recomputed = best.recomputed});
+      }
+    }
+    if (choices_.chunks() == 0) return all;
+    Choice earliest{.placement = best.placement,
+                    .recomputed = std::vector<bool>(choices_.chunks(), false)};
+    const std::size_t of_rank = as_index(of_.frame.chunks);
+    for (const std::uint32_t rank : best.placement) {
+      for (std::size_t chunk = 0; chunk < of_rank; ++chunk) {
+        earliest.recomputed[rank * of_rank + chunk] = true;
+      }
+      all.push_back(earliest);
+    }
+    for (std::size_t at = 0; at < choices_.chunks(); ++at) {
+      all.push_back(best);
+      all.back().recomputed[at].flip();
+    }
+    return all;
+  }
+
+  [[nodiscard]] Choice neighbour(Choice choice) {
+    const std::size_t chunks = choices_.chunks();
+    if (of_.places && (chunks == 0 || chance_.below(2) == 0)) {
+      choice.placement =
+          neighbour_of(std::move(choice.placement), as_index(of_.frame.ranks), chance_);
+      return choice;
+    }
+    do {
+      if (chunks > 0) choice.recomputed[chance_.below(chunks)].flip();
+    } while (chance_.below(2) == 0);
+    return choice;
+  }
+
   [[nodiscard]] std::vector<Look> next_looks(std::size_t count) {
     std::vector<Look> looks;
-    const auto add = [&](Placement placement, const Variant* parent) {
-      placement = standing_for(std::move(placement), alike_);
-      if (looks.size() == count || !known_.insert(placement).second) return;
-      looks.push_back(
-          {.placement = std::move(placement), .parent = parent, .seed = chance_.draw()});
+    const auto add = [&](const Choice& choice, const Variant* parent) {
+      const Choice standing = choices_.standing_for_all(choice);
+      if (looks.size() == count || !known_.insert(standing).second) return;
+      looks.push_back({.choice = standing, .parent = parent, .seed = chance_.draw()});
     };
     const auto best = ranking(Of::All);
-    const Variant* parent = best.empty() ? nullptr : &variants_[best.front()];
-    for (const Placement& shape : few_ ? *few_ : shapes(costs_))
-      add(shape, few_ ? parent : nullptr);
+    if (best.empty()) return looks;
+    const Variant* parent = &variants_[best.front()];
+    for (const Choice& shape : few_ ? *few_ : known_shapes(parent->choice)) {
+      const bool near = few_ || shape.placement == parent->choice.placement;
+      add(shape, near ? parent : nullptr);
+    }
     const std::size_t parents = std::min(kParents, best.size());
-    for (std::size_t draw = 0; !few_ && parents > 0 && draw < kDrawsOfLook * count; ++draw) {
+    for (std::size_t draw = 0; !few_ && draw < kDrawsOfLook * count; ++draw) {
       const Variant& of = variants_[best[draw % parents]];
-      add(neighbour_of(of.placement, costs_.ranks, chance_), &of);
+      add(neighbour(of.choice), &of);
     }
     return looks;
   }
@@ -352,11 +400,13 @@ class VariantSearch {
   }
 
   void search_in_full(Variant& variant, std::uint64_t moves) {
-    const Problem full =
-        shorter() ? made(with_placement(of_.frame, variant.placement)) : variant.problem;
+    const Problem full = shorter() ? made(variant.choice, of_.frame.microbatches) : variant.problem;
     const auto starts = [&] {
       std::vector<Start> all;
-      if (variant.named && shorter()) all = of_.starts_of(full);
+      if (variant.named && shorter()) {
+        all = of_.starts_of(full, choices_.options_of(variant.choice));
+      }
+      if (variant.orders.empty()) return all;
       std::optional<Orders> orders = variant.orders;
       if (shorter()) orders = lengthened(variant.problem, variant.orders, full);
       if (orders) all.push_back({.name = variant.from, .orders = *std::move(orders)});
@@ -372,7 +422,9 @@ class VariantSearch {
     }
     how.moves = std::min(moves, moves_left());
     how.seed = chance_.draw();
-    const std::function<void(const Found&)> tell = [&](const Found& found) { take(full, found); };
+    const std::function<void(const Found&)> tell = [&](const Found& found) {
+      take(full, variant.choice, found);
+    };
     const auto found = search(full, starts, how, tell);
     if (!found) return;
     moves_ += found->moves;
@@ -386,49 +438,17 @@ class VariantSearch {
   const std::function<void(const Found&)>& tell_;
   Chance chance_;
   double bound_;
-  Frame looked_at_;  // its counts
-  RankCosts costs_;
-  std::vector<std::uint32_t> alike_;
-  std::optional<std::vector<Placement>> few_;  // all placements, if they are few
-  std::set<Placement> known_;
+  Choices choices_;
+  std::optional<std::vector<Choice>> few_;  // all choices, if they are few
+  std::int32_t microbatches_;               // of the step that is looked at
+  std::set<Choice> known_;
   std::vector<Variant> variants_;
   std::optional<FoundVariant> best_;
   std::uint64_t moves_ = 0;
   bool missed_ = false;  // the search was stopped before a placement was looked at
 };
 
-// The least of the bounds of all placements, each looked at by itself.
-LowerBounds least_bounds(const std::vector<Placement>& all, const Frame& frame,
-                         const SimulationOptions& of, std::uint64_t states, unsigned threads,
-                         const std::function<bool()>& stopped) {
-  std::vector<LowerBounds> bounds(all.size());
-  in_parallel(all.size(), threads, [&](std::size_t i) {
-    const auto problem = problem_of(with_placement(frame, all[i]), of);
-    CAPO_ASSERT(problem.has_value(), "what one placement may be searched with, all may");
-    bounds[i] = lower_bounds(*problem, states / all.size(), stopped);
-  });
-  LowerBounds least = bounds.front();
-  for (const LowerBounds& each : bounds) {
-    least.makespan.value = std::min(least.makespan.value, each.makespan.value);
-    least.span.value = std::min(least.span.value, each.span.value);
-  }
-  least.makespan.by = least.span.by = "each placement";
-  return least;
-}
-
 }  // namespace
-
-LowerBounds bounds_of_variants(const Problem& problem, const SimulationOptions& of,
-                               std::uint64_t states, unsigned threads,
-                               const std::function<bool()>& stopped) {
-  LowerBounds bounds = bounds_of_any_placement(least_costs_of(problem, of.costs));
-  const auto all = all_placements(rank_costs_of(problem, of.costs), kFewPlacements);
-  if (states == 0 || !all || stopped()) return bounds;
-  const LowerBounds each = least_bounds(*all, problem.frame, of, states, threads, stopped);
-  if (each.makespan.value > bounds.makespan.value) bounds.makespan = each.makespan;
-  if (each.span.value > bounds.span.value) bounds.span = each.span;
-  return bounds;
-}
 
 std::optional<FoundVariant> search_variants(const Variants& variants, const SearchOptions& how,
                                             const std::function<void(const Found&)>& tell) {

@@ -1,10 +1,12 @@
-// The search for the best placement and its orders together: an outer search over variants of a
-// problem, each of which is searched for orders (search.h).
+// The search for the best placement, the chunks that recompute and the orders together: an outer
+// search over variants of a problem, each of which is searched for orders (search.h).
 //
-//   look      every setting of rules and a short walk, for placements of known shapes first, then
-//             for neighbours of the best: two stages have changed places, or ranks, or some stages
-//             stand the other way round. A neighbour also begins with the tasks of the one before
-//             by the times at which they began there, which is an order of any placement
+//   look      every setting of rules and a short walk, for placements of known shapes and for the
+//             earliest ranks that recompute first, then for neighbours of the best: two stages have
+//             changed places, or ranks, or some stages stand the other way round, or a chunk
+//             recomputes that did not, or the other way round. A neighbour also begins with the
+//             tasks of the one before by the times at which they began there, which is an order of
+//             any placement
 //   halve     of the best, half and half again go on, with twice as long walks each time
 //   search    the best one is searched in full, from the orders that it has
 //
@@ -14,7 +16,9 @@
 // that are starts of theirs. What a bound of its own keeps above the best so far is left out.
 //
 // Of a step of many microbatches a shorter one is looked at, and the best orders are made longer.
-// If there are few placements, all of them are looked at, and the least of their bounds is a bound.
+// If there are few variants, all of them are looked at, and the least of their bounds is a bound.
+// Else a bound of any choice of chunks counts the times of none that recompute, and the memory of
+// all that do.
 //
 // As with search(), the result is a function of the problem, the starts, the seed and the number of
 // moves, whatever the number of threads. Tested by variants_test.cpp.
@@ -34,34 +38,41 @@
 
 namespace capo::optimise {
 
-/// The bounds of a placement are looked at one by one if there are no more of them.
-constexpr std::size_t kFewPlacements = 300;
+/// The bounds of variants are looked at one by one if there are no more of them.
+constexpr std::size_t kFewVariants = 300;
 
 /// All variants are made of these counts, costs and memory.
 struct Variants {
   Frame frame;  ///< counts; its placement is looked at first
   SimulationOptions options;
+  bool places = true;        ///< placements are searched; else it is the frame's
+  bool recomputes = false;   ///< any chunks may recompute; else those of the options do
   std::vector<Frame> named;  ///< placements that are searched in full, whatever they seem
-  /// Starts of a problem of one of these placements.
-  std::function<std::vector<Start>(const Problem&)> starts_of;
+  /// Starts of a problem of one of these placements, with the costs and memory that it was made of.
+  std::function<std::vector<Start>(const Problem&, const SimulationOptions&)> starts_of;
   /// Weight gradients stand directly behind their backwards (with_weights_behind()).
   bool weights_behind = false;
 };
 
 struct FoundVariant {
-  Problem problem;  ///< of the placement that was found
+  Problem problem;            ///< of the placement that was found
+  SimulationOptions options;  ///< with the chunks that recompute
   Found found;
-  std::size_t tried = 0;  ///< so many placements
+  std::size_t tried = 0;  ///< so many variants
 };
 
-/// The bounds of any placement of these counts. If placements are few, it also looks at each, with
-/// so many states of lower_bounds() for all together; 0: at none.
-[[nodiscard]] LowerBounds bounds_of_variants(
-    const Problem& problem, const SimulationOptions& of, std::uint64_t states = 0,
-    unsigned threads = 1, const std::function<bool()>& stopped = [] { return false; });
+/// The options with all chunks recomputing, or none.
+[[nodiscard]] SimulationOptions with_all_recomputed(SimulationOptions options);
+[[nodiscard]] SimulationOptions with_none_recomputed(SimulationOptions options);
 
-/// `how.bound` and `how.better_bound` are those of any placement. nullopt if no orders were found.
-/// Precondition: a problem of the frame has orders (why_impossible()).
+/// The bounds of any variant. If they are few, it also looks at each, with so many states of
+/// lower_bounds() for all together; 0: at none.
+[[nodiscard]] LowerBounds bounds_of_variants(
+    const Variants& variants, std::uint64_t states = 0, unsigned threads = 1,
+    const std::function<bool()>& stopped = [] { return false; });
+
+/// `how.bound` and `how.better_bound` are those of any variant. nullopt if no orders were found.
+/// Precondition: one of the variants of the frame's placement has orders (why_impossible()).
 [[nodiscard]] std::optional<FoundVariant> search_variants(
     const Variants& variants, const SearchOptions& how,
     const std::function<void(const Found&)>& tell);

@@ -67,7 +67,7 @@ struct OptimiseRequest {
   std::vector<std::string> costs;
   CostPer cost_per = CostPer::Rank;
   std::string memory;
-  std::string recompute;
+  std::string recompute;  ///< "choose": which chunks do is searched
   std::optional<double> memory_limit;
   std::int32_t fuse_w = 1;
   Objective objective = Objective::Makespan;
@@ -82,6 +82,9 @@ struct OptimiseRequest {
   std::string output;
   std::string bound_out;
   Limits limits;
+
+  [[nodiscard]] bool free() const { return placement == Placement::Free; }
+  [[nodiscard]] bool chooses() const { return recompute == "choose"; }
 };
 
 // "90", "1.5s", "2m", "500ms".
@@ -157,7 +160,7 @@ Result<SimulationOptions, CommandError> options_of(const OptimiseRequest& reques
   }
   for (const CostSetting& setting : cost_settings(request.costs)) options.costs.set(setting);
   options.costs.per = request.cost_per;
-  options.costs.recomputed = recomputed_chunks(request.recompute);
+  options.costs.recomputed = recomputed_chunks(request.chooses() ? "all" : request.recompute);
   options.costs.alike = true;  // as what is found is simulated
   return options;
 }
@@ -204,7 +207,7 @@ struct FromFile {
 // The problem of a file's own placement, where any is searched.
 Problem problem_for(const Schedule& schedule, const OptimiseRequest& request,
                     const Problem& problem, const SimulationOptions& options) {
-  if (request.placement != Placement::Free) return problem;
+  if (!request.free()) return problem;
   const auto frame = placed_as(schedule, problem, options);
   if (!frame) throw CLI::ValidationError("--from", frame.error());
   return *problem_of(*frame, options);
@@ -257,7 +260,8 @@ OptimiseFormat format_of(const OptimiseRequest& request) {
 
 void refuse_what_megatron_lacks(const OptimiseRequest& request) {
   if (request.recipient != Recipient::Mcore) return;
-  const char* flag = !request.from.empty()        ? "--from"
+  const char* flag = request.chooses()            ? "--recompute choose"
+                     : !request.from.empty()      ? "--from"
                      : !request.bound_out.empty() ? "--bound-out"
                                                   : nullptr;
   if (flag == nullptr) return;
@@ -266,11 +270,16 @@ void refuse_what_megatron_lacks(const OptimiseRequest& request) {
 }
 
 // The placements that have published schedules, and that of --from, are searched in full.
-optimise::Variants variants_of(const optimise::Frame& frame, const SimulationOptions& options,
-                               const std::optional<FromFile>& given,
-                               const std::function<std::vector<Start>(const Problem&)>& starts_of) {
-  optimise::Variants variants{
-      .frame = frame, .options = options, .named = {}, .starts_of = starts_of};
+optimise::Variants variants_of(const OptimiseRequest& request, const optimise::Frame& frame,
+                               const SimulationOptions& options,
+                               const std::optional<FromFile>& given) {
+  optimise::Variants variants{.frame = frame,
+                              .options = options,
+                              .places = request.free(),
+                              .recomputes = request.chooses(),
+                              .named = {},
+                              .starts_of = {}};
+  if (!request.free()) return variants;
   if (frame.chunks % 2 == 0) {
     variants.named.push_back(frame);
     variants.named.back().topology = Topology::V;
@@ -283,7 +292,12 @@ int optimise_request(const OptimiseRequest& request) {
   const auto began = Telling::Clock::now();
   const double most_seconds = seconds_of(request.time);
   const optimise::Frame frame = frame_of(request);
-  const bool free = request.placement == Placement::Free;
+  const bool varies = request.free() || request.chooses();
+  if (request.chooses() && !request.bound_out.empty()) {
+    throw CLI::ValidationError("--bound-out",
+                               "has no use with --recompute choose: what it shows is about the "
+                               "chunks that recompute in its orders");
+  }
   if (const auto large = too_large({.chunks = frame.chunks, .microbatches = frame.microbatches},
                                    frame.ranks, 3, request.limits)) {
     return fail(*large);
@@ -308,12 +322,13 @@ int optimise_request(const OptimiseRequest& request) {
     given = std::get<FromFile>(std::move(start));
   }
   optimise::Frame asked = frame;
-  if (free) asked.topology = Topology::Custom;
+  if (request.free()) asked.topology = Topology::Custom;
   if (const auto why = why_not_for(request.recipient, asked)) return no_such_order(*why);
   const Interruptible interruptible;
   std::optional<std::vector<PublishedSchedule>> published;  // made when there are orders already
-  const auto starts_of = [&](const Problem& of) {
-    auto made = published_schedules(of, options, request.limits, request.threads);
+  optimise::Variants variants = variants_of(request, frame, options, given);
+  const auto starts_of = [&](const Problem& of, const SimulationOptions& with) {
+    auto made = published_schedules(of, with, request.limits, request.threads);
     std::vector<Start> starts;
     const bool whole = of.frame.microbatches == frame.microbatches;
     const bool own = given && whole && placement_of(given->frame) == placement_of(of.frame);
@@ -324,13 +339,13 @@ int optimise_request(const OptimiseRequest& request) {
   };
   const auto stopped = [&] { return was_interrupted || seconds_since(began) > most_seconds; };
   const auto bounds_with = [&](std::uint64_t states) {
-    return free ? bounds_of_variants(*problem, options, states, request.threads, stopped)
-                : lower_bounds(*problem, states, stopped);
+    return varies ? bounds_of_variants(variants, states, request.threads, stopped)
+                  : lower_bounds(*problem, states, stopped);
   };
   // Those that are there at once, until there are orders.
-  LowerBounds bounds = free ? bounds_of_variants(*problem, options)
-                            : LowerBounds{.makespan = problem->closed_forms.makespan,
-                                          .span = problem->closed_forms.span};
+  LowerBounds bounds = varies ? bounds_of_variants(variants)
+                              : LowerBounds{.makespan = problem->closed_forms.makespan,
+                                            .span = problem->closed_forms.span};
   const auto better_bound = [&] {
     bounds = bounds_with(states_for(most_seconds));
     return optimise::bound_of(bounds, request.objective).value;
@@ -344,45 +359,48 @@ int optimise_request(const OptimiseRequest& request) {
                                     .exhaustive_tasks = request.exhaustive,
                                     .stopped = stopped};
   const Telling telling(request.objective, bounds, began);
+  variants.starts_of = starts_of;
   const auto made = request.recipient == Recipient::Mcore
                         ? made_by_megatron(*problem, options, how, request.limits)
-                    : free
-                        ? searched_for(request.recipient,
-                                       variants_of(frame, options, given, starts_of), how, telling)
+                    : varies
+                        ? searched_for(request.recipient, variants, how, telling)
                         : searched_for(
-                              request.recipient, *problem, [&] { return starts_of(*problem); }, how,
-                              telling, options);
+                              request.recipient, *problem,
+                              [&] { return starts_of(*problem, options); }, how, telling, options);
   if (!made) return no_such_order(made.error());
   if (!*made) {
     if (was_interrupted) return kInterrupted;
     print_stderr("error: no order was found in time\n  help: give it more with --time\n");
     return kNoVerdict;
   }
-  if (!published) (void)starts_of(*problem);
+  const Problem& of = (*made)->variant ? (*made)->variant->problem : *problem;
+  const SimulationOptions& with = (*made)->variant ? (*made)->variant->options : options;
+  // Published schedules come to other times with each choice of chunks that recompute.
+  if (!published || request.chooses()) (void)starts_of(of, with);
   const Found& found = (*made)->found;
   const double value = value_of(found.figures, request.objective);
   const LowerBounds shown = bounds;  // without the search of all orders
   if (found.proves(request.objective)) raise_to(bounds, request.objective, value);
-  const std::optional<Problem>& placed = (*made)->problem;
   const Bound& bound = optimise::bound_of(bounds, request.objective);
   const Optimised optimised{.schedule = (*made)->schedule,
-                            .frame = placed ? placed->frame : frame,
+                            .frame = of.frame,
                             .found = found,
                             .bounds = bounds,
                             .published = *std::move(published),
                             .objective = request.objective,
                             .memory_limit = request.memory_limit,
-                            .recomputed = options.costs.recomputed,
+                            .recomputed = with.costs.recomputed,
                             .keep = options.memory.value_or(MemoryChange{}).keep,
                             .fuse_w = request.fuse_w,
-                            .placements = placed ? std::optional((*made)->tried) : std::nullopt,
+                            .variants = varies ? (*made)->variant->tried : 0,
+                            .places = request.free(),
+                            .recomputes = request.chooses(),
                             .in_microseconds = options.costs.in_microseconds,
                             .seed = request.seed,
                             .seconds = seconds_since(began),
                             .gap = optimise::gap_of(value, bound.value),
                             .proved = optimise::reaches(value, bound.value)};
   if (!request.bound_out.empty()) {
-    const Problem& of = placed ? *placed : *problem;
     if (const auto failed = write_bound(of, options.costs, optimised, shown, request.bound_out)) {
       return fail(*failed);
     }
@@ -431,7 +449,8 @@ Run add_optimise(CLI::App& command) {
                      "What a microbatch of one rank takes and gives up: f=1,b=-0.5,w=-0.5; a chunk "
                      "has its share. Default: f=1,b=0,w=-1, all is held until the weight gradient "
                      "is done; keep=0 of f by chunks that recompute");
-  add_recompute(command, request->recompute);
+  CLI::Option* recompute = add_recompute(command, request->recompute);
+  recompute->description(recompute->get_description() + "; choose: which do is searched");
   add_above_zero(command, "--memory", request->memory_limit,
                  "What a rank may hold, in the unit of --mem; default: no limit");
   command

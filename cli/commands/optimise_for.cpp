@@ -165,13 +165,11 @@ Made searched_for(Recipient recipient, optimise::Variants variants,
   if (variants.weights_behind) of_these.exhaustive_tasks = 0;
   auto found = search_variants(variants, of_these, tell);
   if (!found) return std::optional<ForRecipient>();
-  auto problem = problem_of(found->problem.frame, variants.options);
+  auto problem = problem_of(found->problem.frame, found->options);
   CAPO_ASSERT(problem.has_value(), "a problem that was searched can be made again");
-  auto made = judged(recipient, *problem, std::move(found->found), variants.options);
-  if (made && *made) {
-    (*made)->problem = *std::move(problem);
-    (*made)->tried = found->tried;
-  }
+  found->problem = *std::move(problem);
+  auto made = judged(recipient, found->problem, std::move(found->found), found->options);
+  if (made && *made) (*made)->variant = *std::move(found);
   return made;
 }
 

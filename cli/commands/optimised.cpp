@@ -87,9 +87,14 @@ std::string report_text(const Optimised& of) {
   if (of.memory_limit) text += fmt::format(", within {}", figure(*of.memory_limit));
   if (of.recomputed.any()) text += "\nrecompute " + recomputed_in_words(of.recomputed, of.keep);
   if (of.in_microseconds) text += "\ntimes     in microseconds";
-  if (of.placements) {
-    text += fmt::format("\nplaced    {}, of {} looked at", words_for(of.frame),
-                        counted(*of.placements, "placement"));
+  if (of.recomputes && !of.recomputed.any()) text += "\nrecompute none";
+  if (of.places) text += "\nplaced    " + words_for(of.frame);
+  if (of.variants > 0) {
+    text +=
+        fmt::format("\nlooked at {} of {}", counted(of.variants, "variant"),
+                    of.places && of.recomputes ? "the placement and of the chunks that recompute"
+                    : of.places                ? "the placement"
+                                               : "the chunks that recompute");
   }
   if (of.fuse_w > 1) {
     const FusedWeights fused = calls_of(of);
@@ -171,7 +176,7 @@ void Telling::operator()(const optimise::Found& found) {
 std::optional<Error> write_bound(const optimise::Problem& problem, const Costs& costs,
                                  const Optimised& of, const optimise::LowerBounds& bounds,
                                  const std::string& file) {
-  const auto any = of.placements ? std::optional(least_costs_of(problem, costs)) : std::nullopt;
+  const auto any = of.places ? std::optional(least_costs_of(problem, costs)) : std::nullopt;
   const optimise::Certificate certificate =
       certificate_of(problem, of.objective, bounds, of.found.orders, of.found.figures,
                      of.found.proves(of.objective) ? of.found.nodes : 0, any ? &*any : nullptr);

@@ -57,9 +57,11 @@ struct Optimised {
   optimise::Objective objective = optimise::Objective::Makespan;
   std::optional<double> memory_limit;
   Recomputed recomputed;
-  double keep = 0;          ///< of what a forward takes, by chunks that recompute
-  std::int32_t fuse_w = 1;  ///< most weight gradients of one call, which `schedule` has one by one
-  std::optional<std::size_t> placements = std::nullopt;  ///< tried, if they were searched
+  double keep = 0;           ///< of what a forward takes, by chunks that recompute
+  std::int32_t fuse_w = 1;   ///< most weight gradients of one call, which `schedule` has one by one
+  std::size_t variants = 0;  ///< so many were tried, if any were
+  bool places = false;       ///< these have other placements
+  bool recomputes = false;   ///< and other chunks that recompute
   bool in_microseconds = false;  ///< all times are; else in the user's own unit
   std::uint64_t seed = 1;
   double seconds = 0;
@@ -78,8 +80,8 @@ struct Optimised {
 struct ForRecipient {
   Schedule schedule;
   optimise::Found found;  ///< without orders of the problem, if the recipient makes them by itself
-  std::optional<optimise::Problem> problem = std::nullopt;  ///< if the placement was searched, too
-  std::size_t tried = 0;                                    ///< placements
+  /// If variants were searched: the one that was found, without its orders.
+  std::optional<optimise::FoundVariant> variant = std::nullopt;
 };
 /// nullopt if no order was found in time; the error is the reason why there is none.
 using Made = Result<std::optional<ForRecipient>, std::string>;

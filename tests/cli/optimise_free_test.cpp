@@ -52,7 +52,7 @@ TEST(OptimiseFree, WritesThePlacementThatItFinds) {
     ranks += (rank == 0 ? "" : "; ") + std::string("rank ") + std::to_string(rank) + " stages " +
              std::to_string(stages[0]) + "," + std::to_string(stages[1]);
   }
-  EXPECT_TRUE(holds(text.out, "\nplaced    " + ranks + ", of ")) << text.out;
+  EXPECT_TRUE(holds(text.out, "\nplaced    " + ranks + "\nlooked at ")) << text.out;
 
   std::vector<std::string> words{"simulate", order, "--format", "json", "--memory", "2"};
   std::istringstream costs(kCostsOfLinks);

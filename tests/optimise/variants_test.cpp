@@ -15,7 +15,7 @@
 namespace capo::optimise {
 namespace {
 
-std::vector<Start> without_starts(const Problem& /*problem*/) {
+std::vector<Start> without_starts(const Problem& /*problem*/, const SimulationOptions& /*of*/) {
   return {};
 }
 
@@ -78,7 +78,7 @@ TEST(Variants, FindTheBestOfAllPlacements) {
       ASSERT_TRUE(best.complete);
       least = std::min(least, best.better ? evaluate(problem, *best.better)->makespan : first);
     }
-    const LowerBounds bounds = bounds_of_variants(loop, options, 1'000'000);
+    const LowerBounds bounds = bounds_of_variants(variants_for(frame, options), 1'000'000);
     EXPECT_LE(bounds.makespan.value, least);
     const auto found = search_variants(
         variants_for(frame, options),
@@ -92,11 +92,54 @@ TEST(Variants, FindTheBestOfAllPlacements) {
   }
 }
 
+// Every order of each choice of four chunks that recompute, on a V of two ranks: no bound is above
+// the best of all, and what few moves find is close to it.
+TEST(Variants, FindChunksToRecompute) {
+  for (const double memory : {1.0, 1.7, 3.0}) {
+    SimulationOptions options = options_with({"f=3,b=4,w=2,comm=1", "r1:f=2", "c2:re=1"}, memory);
+    options.memory = MemoryChange{.forward = 1, .backward = 0, .weight = -1, .keep = 0.2};
+    const Frame frame{.ranks = 2, .chunks = 2, .microbatches = 2, .topology = Topology::V};
+    const Variants variants{.frame = frame,
+                            .options = options,
+                            .places = false,
+                            .recomputes = true,
+                            .named = {},
+                            .starts_of = without_starts};
+    double least = std::numeric_limits<double>::infinity();
+    for (int subset = 0; subset < 16; ++subset) {
+      SimulationOptions of = options;
+      for (int at = 0; at < 4; ++at) {
+        if ((subset >> at) % 2 == 0) continue;
+        of.costs.recomputed.scopes.push_back({.rank = at / 2, .chunk = at % 2 + 1});
+      }
+      const Problem problem = *problem_of(frame, of);
+      if (why_impossible(problem)) continue;
+      const Orders orders = *construct(problem, {});
+      const double first = evaluate(problem, orders)->makespan;
+      const Exhausted best = exhaust(problem, Objective::Makespan, first, 50'000'000);
+      ASSERT_TRUE(best.complete);
+      least = std::min(least, best.better ? evaluate(problem, *best.better)->makespan : first);
+    }
+    const LowerBounds bounds = bounds_of_variants(variants, 1'000'000);
+    EXPECT_LE(bounds.makespan.value, least);
+    EXPECT_LE(bounds_of_variants(variants).makespan.value, least) << "of none one by one";
+    const auto found = search_variants(
+        variants, {.bound = bounds.makespan.value, .moves = 4'000'000, .exhaustive_tasks = 150},
+        hear_nothing);
+    ASSERT_TRUE(found.has_value());
+    EXPECT_GE(found->found.figures.makespan, least * (1 - 1e-9));
+    EXPECT_LE(found->found.figures.makespan, least * 1.02);
+    EXPECT_EQ(found->options.costs.recomputed.any(), memory < 3) << memory;
+    (void)verified(found->problem, found->found.orders, found->found.figures, found->options);
+  }
+}
+
 TEST(Variants, AreTheSameWhateverTheNumberOfThreads) {
   const SimulationOptions options =
       options_with({"f=5,b=6,w=4,comm=2", "r1:f=8", "r3:b=9", "r0-r1:comm=6"}, 2);
   const Frame frame{.ranks = 5, .chunks = 2, .microbatches = 8};
-  const Variants variants = variants_for(frame, options);
+  Variants variants = variants_for(frame, options);
+  variants.recomputes = true;
   SearchOptions how{.seed = 4, .moves = 1'500'000};
   const auto one = search_variants(variants, how, hear_nothing);
   how.threads = 3;
@@ -104,6 +147,7 @@ TEST(Variants, AreTheSameWhateverTheNumberOfThreads) {
   ASSERT_TRUE(one && three);
   EXPECT_EQ(one->found.orders, three->found.orders);
   EXPECT_EQ(placement_of(one->problem.frame), placement_of(three->problem.frame));
+  EXPECT_EQ(one->options.costs.recomputed, three->options.costs.recomputed);
   EXPECT_EQ(one->found.moves, three->found.moves);
   EXPECT_EQ(one->tried, three->tried);
   EXPECT_EQ(one->found.ended, Ended::Budget);
@@ -157,7 +201,7 @@ TEST(Variants, BeginWithStartsOfRanksThatAreAlike) {
       problem, [] { return std::vector<Start>(); }, {.moves = 3'000'000}, hear_nothing);
   ASSERT_TRUE(own.has_value());
   bool asked = false;
-  variants.starts_of = [&](const Problem& of) {
+  variants.starts_of = [&](const Problem& of, const SimulationOptions& /*with*/) {
     if (placement_of(of.frame) != other) return std::vector<Start>();
     asked = true;
     return std::vector<Start>{{.name = "mine", .orders = own->orders, .figures = {}}};
