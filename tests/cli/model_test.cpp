@@ -80,7 +80,7 @@ TEST(ModelCommand, RefusesWhatIsNoModel) {
   EXPECT_NE(usage_of({"model", "deepseek-v2"}).find("did you mean `deepseek-v3`?"),
             std::string::npos);
   EXPECT_NE(usage_of({"model", "gpt"}).find("`capo model --list` lists them"), std::string::npos);
-  EXPECT_NE(usage_of({"model"}).find("NAME"), std::string::npos);
+  EXPECT_NE(usage_of({"model"}).find("the name of a model, or --list"), std::string::npos);
   const ScratchFolder folder;
   const std::string bare = folder.write("bare.json", "{}");
   EXPECT_NE(usage_of({"model", bare}).find("has no `configuration`"), std::string::npos);

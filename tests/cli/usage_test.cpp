@@ -165,7 +165,7 @@ TEST(Usage, ConvertNeedsItsTarget) {
 }
 
 TEST(Usage, ExplainNeedsARuleThatExists) {
-  expect_usage_error(run_capo({"explain"}), "RULE");
+  expect_usage_error(run_capo({"explain"}), "the id or name of a rule");
   expect_usage_error(run_capo({"explain", "S99"}), "S99");
   const Outcome close = run_capo({"explain", "not-finit"});
   expect_usage_error(close, "not-finit");
