@@ -173,7 +173,7 @@ RankCosts rank_costs_of(const Problem& problem, const Costs& costs) {
 }
 
 RankCosts least_costs_of(const Problem& problem, const Costs& costs) {
-  return rank_costs_of(problem.fuses() ? with_least_weights(problem) : problem, costs);
+  return rank_costs_of(relaxed(problem.fuses() ? with_least_weights(problem) : problem), costs);
 }
 
 std::vector<std::uint32_t> alike(const RankCosts& costs) {
