@@ -18,7 +18,7 @@ namespace {
 
 using Key = CostSetting::Key;
 
-// As a model file has them (core/text/model_reader.cpp).
+// A model file has the same limits (core/text/model_reader.cpp).
 constexpr double kLeastPace = 0.1;
 constexpr double kMostPace = 10;
 
@@ -170,7 +170,7 @@ std::string misfit(const CostSetting& setting, std::string_view word) {
   return {};
 }
 
-// What computations take on a device that computes for the share `used` of the step, in times of
+// Computations take so much on a device that computes for the share `used` of the step, in times of
 // one that always does. Exchanges and reductions move bytes, which a clock has little to do with. A
 // device at its limit of power has a clock whose power, its cube, is 1/used of what it could have
 // all of the time, up to one that no power raises; there devices are alike, and below it one needs

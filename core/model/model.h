@@ -236,7 +236,8 @@ struct Model {
   /// No rank performs an action in two groups.
   std::vector<CollectiveGroup> groups;
   TransferCost transfer;
-  /// By rank: its device takes so many times as long to compute as modules state; 1 of others.
+  /// The device of each rank takes so many times as long to compute as modules state; of ranks that
+  /// are not listed, as long.
   std::vector<double> paces;
   PlanOptions plan;
   std::optional<ModelConfiguration> configuration;  ///< derive() gives modules what follows from it
