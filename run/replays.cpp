@@ -191,18 +191,6 @@ void RunLoop::gather() {
   begin_at_zero();
 }
 
-void RunLoop::inspect(const PlannedMemory& memory, const Stepper& stepper) const {
-  if (!options_.inspect || failed()) return;
-  options_.inspect({.engine = engine_,
-                    .step = setup_.step,
-                    .layers = setup_.layers,
-                    .memory = memory,
-                    .inputs = setup_.inputs,
-                    .outputs = setup_.replayed,
-                    .parameters = setup_.loaded.parameters,
-                    .graphs = stepper.graphs()});
-}
-
 void RunLoop::run_replays() {
   const Plan& plan = setup_.step.view().plan();
   const auto only = own_ranks(setup_.step, options_);

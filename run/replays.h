@@ -12,7 +12,8 @@
 #include "run/divided.h"
 #include "run/judge.h"
 #include "run/processes/own_rank.h"
-#include "run/run.h"
+#include "run/report.h"
+#include "run/run_options.h"
 
 #include <cstdint>
 #include <functional>

@@ -1,6 +1,7 @@
-// The setup of a run, of replays.h.
+// The setup of a run, of replays.h, and how it is shown to who inspects it.
 
 #include "run/replays.h"
+#include "run/run.h"
 
 #include <algorithm>
 #include <utility>
@@ -175,6 +176,18 @@ RunSetup::RunSetup(Engine& on, const PlannedStep& planned, const RunOptions& opt
     }
   }
   transport->prepare();
+}
+
+void RunLoop::inspect(const PlannedMemory& memory, const Stepper& stepper) const {
+  if (!options_.inspect || failed()) return;
+  options_.inspect({.engine = engine_,
+                    .step = setup_.step,
+                    .layers = setup_.layers,
+                    .memory = memory,
+                    .inputs = setup_.inputs,
+                    .outputs = setup_.replayed,
+                    .parameters = setup_.loaded.parameters,
+                    .graphs = stepper.graphs()});
 }
 
 }  // namespace capo::run

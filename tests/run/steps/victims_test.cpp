@@ -245,8 +245,8 @@ TEST(Victims, OfTwoLinearsAreThoseOfTheirEnds) {
 TEST(Victims, AreNotHurtByABackwardThatIsOne) {
   for (const char* const order :
        {"rank 0: F1 B1 F1 B1\nrank 0 replay: F1 F1 B1 B1\n",
-        "rank 0: F1 I1 W1 F1 I1 W1\nrank 0 replay: F1 F1 I1 I1 W1 W1\n",
-        "rank 0: F1 I1 W1 F1 I1 W1\nrank 0 replay: F1 F1 I1 W1 I1 W1\n"}) {
+        "rank 0: F1 B1 W1 F1 B1 W1\nrank 0 replay: F1 F1 B1 B1 W1 W1\n",
+        "rank 0: F1 B1 W1 F1 B1 W1\nrank 0 replay: F1 F1 B1 W1 B1 W1\n"}) {
     const Input input = typed(std::string("capo 1\nmicrobatches 2\n") + order);
     for (const ModuleKind kind : kRunKinds) {
       if (has_router(kind)) continue;  // it is refused where choices may be overwritten

@@ -1,7 +1,8 @@
-#include "run/execute/program.h"
+// The making of a program, of program.h.
 
 #include "core/base/assert.h"
 #include "core/graph/meetings.h"
+#include "run/execute/program.h"
 #include "run/execute/program_parts.h"
 
 #include <algorithm>
