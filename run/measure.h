@@ -22,10 +22,11 @@
 //
 // A device that is at its limit of power has a higher clock where it rests a part of the time, so
 // that a step with waits runs its tasks faster than one without. Where the step is warmed up for,
-// it is run once more with a rest after each replay of its warm-up. Where tasks are faster then, the
-// limit held them back before: a clock that needs power by its cube is lower by the cube root of the
-// share of the time in which tasks ran, so that from that share follow the times of a device that
-// never rests, which are those that are stated, and `rest` says how much less those with rests are.
+// it is run once more with a rest after each replay of its warm-up. Where tasks are faster then,
+// the limit held them back before: a clock that needs power by its cube is lower by the cube root
+// of the share of the time in which tasks ran, so that from that share follow the times of a device
+// that never rests, which are those that are stated, and `rest` says how much less those with rests
+// are.
 //
 // In one call of weight gradients (core/order/fuse_weights.h) the second and each further one take
 // a share of the first: calls of several are measured in a step of their own, at its end.

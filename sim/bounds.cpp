@@ -15,11 +15,11 @@
 //
 // start_i = i(F+c) for the makespan and 0 for the span, which L2 says nothing about. On a V
 // placement with two chunks the same with chunk costs, twice the memory in chunks and the chain
-// down and up. Everywhere else, where costs differ, and where chunks recompute: a rank's earliest beginning, its work, and
-// what must follow its last task; and the longest way of one microbatch. Where the order puts
-// several weight gradients into one call, W is what each takes in the largest of its calls. Derived
-// in the notes on published schedules; checked there against proven optima. Tested by
-// bounds_test.cpp.
+// down and up. Everywhere else, where costs differ, and where chunks recompute: a rank's earliest
+// beginning, its work, and what must follow its last task; and the longest way of one microbatch.
+// If the order puts several weight gradients into one call, W is what each takes in the largest of
+// its calls. Derived in the notes on published schedules; checked there against proven optima.
+// Tested by bounds_test.cpp.
 
 #include "core/base/index.h"
 #include "core/graph/stage_map.h"

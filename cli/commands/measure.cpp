@@ -94,8 +94,8 @@ std::string table_of(const MeasuredCosts& costs, const run::Engine& engine) {
       out += fmt::format(", {:.0f} bytes a microsecond", *costs.transfer->bandwidth);
     }
     if (costs.transfer->crowded) {
-      out += fmt::format(", {:.2f} times as long while its sender computes",
-                         *costs.transfer->crowded);
+      out +=
+          fmt::format(", {:.2f} times as long while its sender computes", *costs.transfer->crowded);
     }
     if (costs.transfer->slowdown) {
       out += fmt::format(", {:.2f} times as long for what computes beside it",

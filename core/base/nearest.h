@@ -15,9 +15,9 @@ namespace capo {
 /// The number of insertions, deletions, replacements and swaps of neighbours between two words.
 [[nodiscard]] std::size_t edit_distance(std::string_view a, std::string_view b);
 
-/// The nearest of `known` within a third of the word's length, but at least within one edit, capital
-/// letters or small; if none is as near, the first that begins as a word of five letters or more
-/// does (`deepseek` of `deepseek-v3`); else empty.
+/// The nearest of `known` within a third of the word's length, but at least within one edit,
+/// capital letters or small; if none is as near, the first that begins as a word of five letters or
+/// more does (`deepseek` of `deepseek-v3`); else empty.
 [[nodiscard]] std::string_view nearest(std::string_view word,
                                        std::span<const std::string_view> known);
 

@@ -98,7 +98,8 @@ struct Operands {
 
 // It stays a function of its own: within its callers the tile would not stay in registers.
 template <typename T, typename C>
-[[gnu::noinline]] void multiply(std::span<const Operands<T>> list, const Matrix<C>& c, Write write, Strips& strips) {
+[[gnu::noinline]] void multiply(std::span<const Operands<T>> list, const Matrix<C>& c, Write write,
+                                Strips& strips) {
   std::int64_t depth = 0;
   for (const Operands<T>& operands : list) depth += operands.a.columns;
   const std::int64_t strip_size = depth * kHigh;
