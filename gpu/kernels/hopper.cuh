@@ -49,6 +49,41 @@ __device__ inline void wait_for(std::uint32_t barrier, std::uint32_t parity) {
       : "memory");
 }
 
+// --- clusters of blocks --------------------------------------------------------------------------
+
+/// Kernels of clusters of so many blocks; older architectures, which do not run them, have none.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#define CAPO_CLUSTERS_OF(blocks)
+#else
+#define CAPO_CLUSTERS_OF(blocks) __cluster_dims__(blocks, 1, 1)
+#endif
+
+__device__ inline int rank_in_cluster() {
+  int rank;
+  asm("mov.u32 %0, %%cluster_ctarank;\n" : "=r"(rank));
+  return rank;
+}
+/// Waits for all threads of the cluster.
+__device__ inline void sync_cluster() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n" ::: "memory");
+#endif
+}
+/// Arrives at the barrier that lies there in a block of the cluster. What this thread wrote before
+/// is not made known to that block, which would wait for all writes to memory.
+__device__ inline void arrive_at(std::uint32_t barrier, int rank) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile(
+      "{\n"
+      ".reg .b32 there;\n"
+      "mapa.shared::cluster.u32 there, %0, %1;\n"
+      "mbarrier.arrive.shared::cluster.b64 _, [there];\n"
+      "}\n" ::"r"(barrier),
+      "r"(rank)
+      : "memory");
+#endif
+}
+
 // --- copies by the engine ------------------------------------------------------------------------
 
 /// A descriptor of a matrix for the copy engine. Its bits are the hardware's own.
@@ -164,6 +199,19 @@ __device__ inline void copy_bytes(std::uint32_t to, const void* from, int bytes,
 #endif
 }
 
+/// copy_box for both blocks of a cluster of two: the bytes arrive at the same place in each, and
+/// complete the barrier there that lies where `barrier` does.
+__device__ inline void copy_box_to_both(std::uint32_t to, const TileMap* map, int row, int column,
+                                        std::uint32_t barrier) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      ".multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;\n" ::"r"(to),
+      "l"(map), "r"(column), "r"(row), "r"(barrier), "h"(std::uint16_t{3})
+      : "memory");
+#endif
+}
+
 /// Makes what another warp put into a descriptor visible to copies of this thread.
 __device__ inline void acquire_map(const TileMap* map) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -267,8 +315,8 @@ __device__ void give_registers() {
 
 /// Says where an operand lies in boxes of 128-byte rows. Where rows go along count, pieces of 64
 /// are `piece_bytes` apart; where they go along the depth, `piece_bytes` says nothing.
-[[nodiscard]] __device__ inline std::uint64_t shared_matrix(std::uint32_t address,
-                                                            int piece_bytes) {
+[[nodiscard]] __device__ constexpr std::uint64_t shared_matrix(std::uint32_t address,
+                                                               int piece_bytes) {
   constexpr std::uint64_t kSwizzle128 = std::uint64_t{1} << 62;
   constexpr std::uint64_t kEightRows = std::uint64_t{1024 / 16} << 32;
   return kSwizzle128 | kEightRows | static_cast<std::uint64_t>(piece_bytes / 16) << 16 |
@@ -376,6 +424,33 @@ __device__ inline void multiply_held(float (&sums)[2][8][4], const std::uint32_t
 #endif
 }
 
+#define CAPO_MULTIPLY_64_192_16(types)                                                            \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n192k16.f32." types                               \
+               " {"                                                                               \
+               "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "           \
+               "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+               "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+               "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, " \
+               "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
+               "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"   \
+               "}, %96, %97, 1, 1, 1, 1, 1;\n"                                                    \
+               : CAPO_SUMS_OF_CHUNK(0), CAPO_SUMS_OF_CHUNK(1), CAPO_SUMS_OF_CHUNK(2)              \
+               : "l"(a), "l"(b))
+
+/// sums += a b for 64 x 192 elements and a depth of 16, both contiguous along count. It is under
+/// way until wait_for_products.
+template <typename T>
+__device__ void multiply_counts(float (&sums)[3][8][4], std::uint64_t a, std::uint64_t b) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  if constexpr (std::is_same_v<T, Bf16>) {
+    CAPO_MULTIPLY_64_192_16("bf16.bf16");
+  } else {
+    CAPO_MULTIPLY_64_192_16("f16.f16");
+  }
+#endif
+}
+
+#undef CAPO_MULTIPLY_64_192_16
 #undef CAPO_MULTIPLY_64_256_16
 #undef CAPO_SUMS_OF_CHUNK
 #undef CAPO_SUMS_OF

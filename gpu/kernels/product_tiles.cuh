@@ -214,21 +214,20 @@ __device__ Product<T, C> product_of(const run::GroupedProduct& call, const Batch
           static_cast<C*>(call.w[group])};
 }
 
-/// The tiles of one block.
-template <int kHigh, int kWide>
+/// The tiles of one block, or of one cluster of blocks.
+template <int kHigh, int kWide, int kBand = 16, int kBlocks = 1>
 class TileWalk {
  public:
   __device__ TileWalk(const run::GroupedProduct& call, const GroupTiles& tiles)
-      : call_(call), tiles_(tiles), at_(static_cast<int>(blockIdx.x)) {}
+      : call_(call), tiles_(tiles), at_(static_cast<int>(blockIdx.x) / kBlocks) {}
 
   [[nodiscard]] __device__ bool is_over() const {
     return at_ >= tiles_.first_tile[groups_of(call_.rows)];
   }
-  __device__ void advance() { at_ += static_cast<int>(gridDim.x); }
+  __device__ void advance() { at_ += static_cast<int>(gridDim.x) / kBlocks; }
 
   /// Asked only while it is not over.
   [[nodiscard]] __device__ Tile tile() {
-    constexpr int kBand = 16;
     const auto across = static_cast<int>(parts(columns_of(call_), kWide));
     const int last = tiles_.first_tile[groups_of(call_.rows)] - 1;
     const int at = !tiles_.are_mixed ? at_ : at_ % 2 == 0 ? at_ / 2 : last - at_ / 2;

@@ -103,6 +103,11 @@ class Rotation {
     at_ = 0;
     parity_ ^= 1;
   }
+  __device__ void skip(int count) {
+    const int sum = at_ + count;
+    at_ = sum % kCount;
+    parity_ ^= static_cast<std::uint32_t>(sum / kCount % 2);
+  }
   [[nodiscard]] __device__ int at() const { return at_; }
   [[nodiscard]] __device__ std::uint32_t parity() const { return parity_; }
 

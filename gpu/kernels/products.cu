@@ -1,7 +1,8 @@
 // This file chooses the kernel that multiplies: on tensor cores if types, sizes and addresses allow
-// it, else plainly. A device of sm_90 takes the kernels of product_hopper.cuh, if they were built
-// (CAPO_SM90A); others take those of product_mma.cuh, or multiply plainly if their blocks have too
-// little shared memory for it (sm_86, sm_89).
+// it, else plainly. A device of sm_90 takes the kernels of product_hopper.cuh, and for gradients
+// into fp32 over many rows product_turns.cuh's, if they were built (CAPO_SM90A); others take those
+// of product_mma.cuh, or multiply plainly if their blocks have too little shared memory for it
+// (sm_86, sm_89).
 //
 // Addresses of weights lie on the device and are looked at there. Tested by products_test.cpp.
 
@@ -10,6 +11,7 @@
 #include "gpu/kernels/product_hopper.cuh"
 #include "gpu/kernels/product_mma.cuh"
 #include "gpu/kernels/product_plain.cuh"
+#include "gpu/kernels/product_turns.cuh"
 #include "gpu/runtime/check.h"
 
 #include <cuda_runtime_api.h>
@@ -49,8 +51,9 @@ const Kernel<GroupedProduct> kKernels[] = {
     multiply_on_hopper<Fp16, Fp16, kInput, WideFor::Rows>,
     multiply_on_hopper<Bf16, Bf16, kWeight, WideFor::ManyRows>,
     multiply_on_hopper<Fp16, Fp16, kWeight, WideFor::ManyRows>,
-    multiply_on_hopper<Bf16, float, kWeight, WideFor::ManyRows>,
-    multiply_on_hopper<Fp16, float, kWeight, WideFor::ManyRows>,
+    // These are into fp32.
+    multiply_in_turns<Bf16>, multiply_in_turns<Fp16>,
+    // Few rows.
     multiply_on_hopper<Bf16, Bf16, kWeight, WideFor::FewRows>,
     multiply_on_hopper<Fp16, Fp16, kWeight, WideFor::FewRows>,
     multiply_on_hopper<Bf16, float, kWeight, WideFor::FewRows>,
@@ -92,6 +95,10 @@ WideFor wide_for(const GroupedProduct& call) {
   std::int64_t rows = call.rows.count;
   for (int at = 0; at < call.further; ++at) rows += call.batches[at].count;
   return rows <= kFewRows * call.rows.groups ? WideFor::FewRows : WideFor::ManyRows;
+}
+
+bool takes_turns(const GroupedProduct& call) {
+  return call.gradient_type == DataType::Fp32 && wide_for(call) == WideFor::ManyRows;
 }
 
 TensorCoreKernels tensor_core_kernels(const GroupedProduct& call) {
@@ -161,6 +168,17 @@ Launch<GroupedProduct> launch_of(const GroupedProduct& call) {
     return {.kernel = plain_kernel(call),
             .blocks = blocks_for(most_tiles<kPlainSide, kPlainSide>(call)),
             .threads = kPlainThreads};
+  }
+  if (is_hopper && takes_turns(call)) {
+    const std::int64_t clusters = most_tiles<kTurnBlocks * kTurnHigh, kTurnAcross>(call);
+    const std::int64_t pairs = limits->multiprocessors / kTurnBlocks;
+    return {.kernel = kernels.hopper,
+            .blocks = kTurnBlocks * std::clamp<std::int64_t>(clusters, 1, pairs),
+            .threads = kWideThreads,
+            .shared_bytes = kTurnBytes,
+            // A block of an exchange takes a multiprocessor from a pair of them, which is then no
+            // place for a cluster.
+            .at_once = kTurnBlocks * pairs - (kTurnBlocks - 1) * kExchangeBlocks};
   }
   static_assert(kTileHigh == kWideHigh && kTileWide == kWideAcross, "both have the same tiles");
   return {.kernel = is_hopper ? kernels.hopper : kernels.portable,

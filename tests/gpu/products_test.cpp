@@ -145,6 +145,17 @@ TEST_F(Products, OfManyRowsInAGroup) {
   check_all(shape, DataType::Fp16);
 }
 
+// Two warpgroups take turns, in clusters of two blocks of which the second may have nothing to
+// write: over more tiles than there are clusters, and over less than a tile.
+TEST_F(Products, OfManyRowsInTurns) {
+  for (const Write write : {Write::Overwrite, Write::Add}) {
+    for (const Shape& shape : {Shape{.sizes = {1600, 30}, .count = 1640, .in = 200, .out = 8200},
+                               Shape{.sizes = {1700, 1}, .count = 1701, .in = 8, .out = 8}}) {
+      Problem(shape, DataType::Bf16, DataType::Fp32).check(Kind::WeightGradient, write);
+    }
+  }
+}
+
 // Every block takes several tiles, of several groups: no device has as many multiprocessors.
 TEST_F(Products, OfMoreTilesThanBlocks) {
   const Shape shape{.sizes = {300, 0, 257, 1, 200}, .count = 800, .in = 64, .out = 8200};
@@ -190,6 +201,9 @@ TEST_F(Products, WhereTheWeightsOfOneGroupLieAtAnOddAddress) {
   for (const DataType type : {DataType::Bf16, DataType::Fp16}) {
     check_all(
         {.sizes = {130, 140, 40}, .count = 320, .in = 136, .out = 264, .past = {.second_w = 4}},
+        type);
+    check_all(
+        {.sizes = {900, 1000, 500}, .count = 2400, .in = 200, .out = 264, .past = {.second_w = 4}},
         type);
   }
 }
