@@ -35,6 +35,7 @@
 #include <deque>
 #include <iterator>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -80,13 +81,32 @@ Steps steps_of(const TaskGraph& graph) {
   Steps steps{.streams = std::vector<std::vector<Vertex>>(graph.streams.size()),
               .next = std::vector<std::vector<Vertex>>(graph.task_of.size()),
               .tasks = std::vector<std::vector<std::pair<Vertex, Vertex>>>(graph.streams.size())};
+  // A composite whose members are on several streams has its vertices on the first of these alone,
+  // and what is behind it on another one begins a chain of its own.
+  std::vector<bool> placed(graph.task_of.size());
+  std::vector<std::size_t> chain_of(graph.streams.size());
+  std::iota(chain_of.begin(), chain_of.end(), std::size_t{0});
+  std::vector<bool> ended(graph.streams.size());
+  const auto place = [&](std::uint32_t stream, Vertex vertex) {
+    if (placed[vertex]) {
+      ended[stream] = true;
+      return;
+    }
+    placed[vertex] = true;
+    if (ended[stream]) {
+      ended[stream] = false;
+      chain_of[stream] = steps.streams.size();
+      steps.streams.emplace_back();
+    }
+    steps.streams[chain_of[stream]].push_back(vertex);
+  };
   for (TaskId id = 0; id < graph.tasks.size(); ++id) {
-    auto& tasks = steps.tasks[graph.tasks[id].stream];
+    const std::uint32_t stream = graph.tasks[id].stream;
+    auto& tasks = steps.tasks[stream];
     if (!tasks.empty() && tasks.back().first == graph.start(id)) continue;
     tasks.emplace_back(graph.start(id), graph.end(id));
-    auto& stream = steps.streams[graph.tasks[id].stream];
-    stream.push_back(graph.start(id));
-    if (graph.end(id) != graph.start(id)) stream.push_back(graph.end(id));
+    place(stream, graph.start(id));
+    if (graph.end(id) != graph.start(id)) place(stream, graph.end(id));
   }
   for (Vertex v = 0; v < graph.task_of.size(); ++v) {
     graph.edges.for_each_out(v, [&](Vertex to, EdgeKind) { steps.next[v].push_back(to); });
