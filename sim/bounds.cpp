@@ -126,10 +126,10 @@ TaskCosts least_of_chunk(const Costs& costs, std::int32_t rank, std::int32_t chu
   return least;
 }
 
-// The first whole backward of a chunk, which has no gradient to add to, may take so much less than
-// that.
-double less_of_first(const TaskCosts& costs) {
-  return std::max(0.0, costs.autograd / 3 - std::max(0.0, costs.more_of_whole));
+// The first whole backward of a chunk, which has no gradient to add to, takes so long.
+double first_whole(const TaskCosts& costs) {
+  const double whole = costs.backward + costs.weight + costs.more_of_whole;
+  return whole - less_without_grad(costs, whole);
 }
 
 // A weight gradient takes so much at most, behind an input half that takes `backward`.
@@ -149,8 +149,11 @@ class General {
       const StageMap::Place& home = subject.map.home(stage);
       const std::int32_t count = layers[RankId(home.rank).index()][ChunkId(home.chunk).index()];
       stages_.push_back(least_of_chunk(costs, home.rank, home.chunk, count));
-      const double less = costs.alike ? 0 : less_of_first(stages_.back());
-      less_.push_back(std::min(less, stages_.back().backward));
+      const TaskCosts& least = stages_.back();
+      firsts_.push_back(
+          costs.alike ? kInfinite
+                      : first_whole(costs.of_chunk(home.rank, home.chunk, std::max(count, 1))));
+      less_.push_back(std::max(0.0, least.backward + least.weight - firsts_.back()));
       stages_.back().weight *= least_share(stages_.back(), call);
     }
     arrive();
@@ -201,7 +204,7 @@ class General {
     for (std::int32_t stage = subject_.map.stages() - 1; stage >= 0; --stage) {
       const auto at = StageId(stage).index();
       const std::int32_t after = subject_.map.after(stage);
-      path_[at] = stages_[at].forward + stages_[at].backward - less_[at];
+      path_[at] = stages_[at].forward + std::min(stages_[at].backward, firsts_[at]);
       if (after != kNoStage) path_[at] += path_[at + 1] + hop(stage, after) + hop(after, stage);
     }
   }
@@ -210,7 +213,8 @@ class General {
   const Costs& costs_;
   double microbatches_;
   std::vector<TaskCosts> stages_;
-  std::vector<double> less_;  // that the first backward of a stage takes
+  std::vector<double> firsts_;  // what the first backward of a stage takes, if it is whole
+  std::vector<double> less_;    // than others by so much
   std::vector<double> arrival_;
   std::vector<double> path_;
 };

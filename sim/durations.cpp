@@ -183,13 +183,12 @@ double Durations::of_task(TaskId id, const Task& task) const {
 }
 
 double Durations::backward(TaskId id, const TaskCosts& costs, bool whole) const {
-  constexpr double kPass = 1.0 / 3;  // of those of an addition
   const bool hands = whole || costs_.halves_hand_dummies;
   const double time = whole   ? costs.backward + costs.weight + costs.more_of_whole
                       : hands ? costs.backward + costs.autograd
                               : costs.backward;
   if (first_.empty() || !first_[id]) return time;
-  return time + kPass * (hands ? -costs.autograd : costs.autograd);
+  return hands ? time - less_without_grad(costs, time) : time + costs.autograd / 3;
 }
 
 bool Durations::is_further(TaskId task) const {

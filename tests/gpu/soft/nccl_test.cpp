@@ -355,7 +355,7 @@ TEST_F(OverNccl, MessagesBetweenTwoDevicesAreMeasured) {
        .program = CAPO_ON_SOFT_CUDA});
   ASSERT_EQ(measured.exit_code, 0) << measured.err;
   EXPECT_TRUE(holds(measured.out, "transfer of 32 bytes: latency ")) << measured.out;
-  EXPECT_TRUE(holds(measured.out, " times as long for each end that computes, ")) << measured.out;
+  EXPECT_TRUE(holds(measured.out, " times as long while its sender computes, ")) << measured.out;
   EXPECT_TRUE(holds(measured.out, " bytes ahead of its receive\n")) << measured.out;
   publish("1f1b", 2);
   const Outcome run_two = run(2, {"--transport", "nccl", "--model", "costs.json", "--predict"});
