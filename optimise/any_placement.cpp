@@ -1,7 +1,7 @@
 // Bounds for all placements at once. What they rest on is the same under each: the work of every
 // rank, and that one microbatch passes all stages there and back.
 //
-// Of any placement, let a rank have `earlier` other ranks with a first stage in front of its own
+// In any placement, let a rank have `earlier` other ranks with a first stage in front of its own
 // first stage, and `behind` other ranks with a last stage behind its own last one. Both number the
 // ranks from 0, each in an order of its own. In front of the rank's first forward a microbatch runs
 // forward on at least one stage of each earlier rank, and behind its last stage there and back on
@@ -17,7 +17,7 @@
 //   behind backwards  the least input halves of the earlier ranks, and a weight gradient
 //   memory            until a first backward gives something up, no more forwards than fit
 //
-// of which Jackson's rule makes a bound for the rank, that grows with `earlier` and with `behind`.
+// Jackson's rule makes a bound for the rank of these, which grows with `earlier` and with `behind`.
 // Which rank has which number is for the placement to choose; the least of all choices is taken:
 //
 //   of `earlier` alone    the last number goes to the rank that has least with it, and so on down
@@ -25,12 +25,11 @@
 //                         that comes forward has no more than before
 //   of `behind` alone     the same
 //   of both               a rank that had both numbers at once least of all ranks is taken for
-//   each;
-//                         then the largest `earlier` with the least `behind`, and so on, is best:
-//                         the k-th largest must go with one no less than the k-th least, or a
+//                         each; then the largest `earlier` with the least `behind`, and so on, is
+//                         best: the k-th largest must go with one no less than the k-th least, or a
 //                         larger one does
 //
-// Of a span, a rank's own beginning counts, so that in front of its first backward are its own
+// For a span a rank's own beginning counts, so that in front of its first backward are its own
 // forwards and those of the ranks whose first stages all lie behind its own: all of their stages
 // do.
 //

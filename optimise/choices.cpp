@@ -99,7 +99,7 @@ Choice Choices::standing_for_all(Choice choice) const {
 std::optional<std::vector<Choice>> Choices::all() const {
   std::vector<Placement> placements{placement_of(of_.frame)};
   if (of_.places) {
-    auto found = all_placements(costs_, kFewVariants);
+    auto found = all_placements(costs_, kFewVariants, alike_);
     if (!found) return std::nullopt;
     placements = *std::move(found);
   }

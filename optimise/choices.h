@@ -9,15 +9,37 @@
 #pragma once
 
 #include "optimise/placements.h"
-#include "optimise/variants.h"
+#include "optimise/problem.h"
+#include "optimise/search.h"
 
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
 namespace capo::optimise {
+
+/// The bounds of variants are looked at one by one if there are no more of them.
+constexpr std::size_t kFewVariants = 300;
+
+/// All variants are made of these counts, costs and memory.
+struct Variants {
+  Frame frame;  ///< counts; its placement is looked at first
+  SimulationOptions options;
+  bool places = true;        ///< placements are searched; else it is the frame's
+  bool recomputes = false;   ///< any chunks may recompute; else those of the options do
+  std::vector<Frame> named;  ///< placements that are searched in full, whatever they seem
+  /// Starts of a problem of one of these placements, with the costs and memory that it was made of.
+  std::function<std::vector<Start>(const Problem&, const SimulationOptions&)> starts_of;
+  /// Weight gradients stand directly behind their backwards (with_weights_behind()).
+  bool weights_behind = false;
+};
+
+/// The options with all chunks recomputing, or none.
+[[nodiscard]] SimulationOptions with_all_recomputed(SimulationOptions options);
+[[nodiscard]] SimulationOptions with_none_recomputed(SimulationOptions options);
 
 struct Choice {
   Placement placement;

@@ -12,7 +12,7 @@
 // free. So the limit is kept and nothing waits for ever, under every rule, unless one microbatch by
 // itself exceeds the limit.
 //
-// Where chunks recompute, backwards take memory as well, and a rank may have to wait with one until
+// If chunks recompute, backwards take memory as well, and a rank may have to wait with one until
 // a weight gradient has run. A forward or backward then runs only if behind it every older
 // microbatch of the rank could still finish, one after the other by age (the banker's algorithm
 // with that order). The oldest one therefore always goes on, on every rank: what it takes has been

@@ -103,8 +103,8 @@ class Distinct {
 // that of the one before.
 class Enumeration {
  public:
-  Enumeration(const RankCosts& costs, std::size_t most)
-      : costs_(costs), most_(most), alike_(alike(costs)), held_(costs.ranks, 0) {}
+  Enumeration(const RankCosts& costs, std::size_t most, std::vector<std::uint32_t> alike)
+      : costs_(costs), most_(most), alike_(std::move(alike)), held_(costs.ranks, 0) {}
 
   /// Returns false if there are too many.
   bool run() {
@@ -159,8 +159,8 @@ RankCosts rank_costs_of(const Problem& problem, const Costs& costs) {
         const Series& each = problem.series[series[3 * chunk + half]];
         of.takes[half] = each.takes;
         of.holds[half] = each.holds;
-        of.further = each.further;
       }
+      of.further = problem.series[series[3 * chunk + as_index(Half::Weight)]].further;
     }
   }
   const auto ranks = static_cast<std::int32_t>(all.ranks);
@@ -246,8 +246,9 @@ std::vector<Placement> shapes(const RankCosts& costs) {
   return all.take();
 }
 
-std::optional<std::vector<Placement>> all_placements(const RankCosts& costs, std::size_t most) {
-  Enumeration enumeration(costs, most);
+std::optional<std::vector<Placement>> all_placements(const RankCosts& costs, std::size_t most,
+                                                     std::vector<std::uint32_t> alike) {
+  Enumeration enumeration(costs, most, std::move(alike));
   if (!enumeration.run()) return std::nullopt;
   return enumeration.take();
 }

@@ -80,9 +80,10 @@ struct RankCosts {
 /// the ranks in other orders where ranks or links differ. Each stands for those that are the same.
 [[nodiscard]] std::vector<Placement> shapes(const RankCosts& costs);
 
-/// All placements, one for each that is the same; nullopt if there are more than `most`.
-[[nodiscard]] std::optional<std::vector<Placement>> all_placements(const RankCosts& costs,
-                                                                   std::size_t most);
+/// All placements, one for each that is the same where these ranks are alike, as alike() says it;
+/// nullopt if there are more than `most`.
+[[nodiscard]] std::optional<std::vector<Placement>> all_placements(
+    const RankCosts& costs, std::size_t most, std::vector<std::uint32_t> alike);
 
 /// A placement that differs in one thing, or now and then in several: two stages or two ranks have
 /// changed places, or some stages stand the other way round.

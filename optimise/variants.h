@@ -15,18 +15,18 @@
 // epoch searches the placements that the caller names in full as well, with the published orders
 // that are starts of theirs. What a bound of its own keeps above the best so far is left out.
 //
-// Of a step of many microbatches a shorter one is looked at, and the best orders are made longer.
+// For a step of many microbatches a shorter one is looked at, and the best orders are made longer.
 // If there are few variants, all of them are looked at, and the least of their bounds is a bound.
 // Else a bound of any choice of chunks counts the times of none that recompute, and the memory of
 // all that do.
 //
-// As with search(), the result is a function of the problem, the starts, the seed and the number of
-// moves, whatever the number of threads. Tested by variants_test.cpp.
+// The result is, like that of search(), a function of the problem, the starts, the seed and the
+// number of moves, whatever the number of threads. Tested by variants_test.cpp.
 
 #pragma once
 
 #include "optimise/bounds.h"
-#include "optimise/placements.h"
+#include "optimise/choices.h"
 #include "optimise/problem.h"
 #include "optimise/search.h"
 
@@ -38,32 +38,12 @@
 
 namespace capo::optimise {
 
-/// The bounds of variants are looked at one by one if there are no more of them.
-constexpr std::size_t kFewVariants = 300;
-
-/// All variants are made of these counts, costs and memory.
-struct Variants {
-  Frame frame;  ///< counts; its placement is looked at first
-  SimulationOptions options;
-  bool places = true;        ///< placements are searched; else it is the frame's
-  bool recomputes = false;   ///< any chunks may recompute; else those of the options do
-  std::vector<Frame> named;  ///< placements that are searched in full, whatever they seem
-  /// Starts of a problem of one of these placements, with the costs and memory that it was made of.
-  std::function<std::vector<Start>(const Problem&, const SimulationOptions&)> starts_of;
-  /// Weight gradients stand directly behind their backwards (with_weights_behind()).
-  bool weights_behind = false;
-};
-
 struct FoundVariant {
   Problem problem;            ///< of the placement that was found
   SimulationOptions options;  ///< with the chunks that recompute
   Found found;
   std::size_t tried = 0;  ///< so many variants
 };
-
-/// The options with all chunks recomputing, or none.
-[[nodiscard]] SimulationOptions with_all_recomputed(SimulationOptions options);
-[[nodiscard]] SimulationOptions with_none_recomputed(SimulationOptions options);
 
 /// The bounds of any variant. If they are few, it also looks at each, with so many states of
 /// lower_bounds() for all together; 0: at none.

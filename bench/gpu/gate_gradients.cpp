@@ -29,7 +29,7 @@ using capo::run::Rows;
 
 constexpr int kRounds = 9;
 
-// What either way writes.
+// Both ways write these.
 struct Written {
   Written(std::int64_t rows, std::int64_t columns)
       : x(static_cast<std::size_t>(rows * columns * 2)),

@@ -53,18 +53,21 @@ TEST(Placements, AreOneIfRanksThatAreAlikeChangePlaces) {
 }
 
 TEST(Placements, AreCountedOnce) {
-  const auto count = [](const RankCosts& costs) { return all_placements(costs, 5000)->size(); };
+  const auto count = [](const RankCosts& costs) {
+    return all_placements(costs, 5000, alike(costs))->size();
+  };
   EXPECT_EQ(count(costs_of_ranks(2, 2, {"f=1"})), 3U) << "of 6, with ranks that are alike";
   EXPECT_EQ(count(costs_of_ranks(2, 2, {"r0:f=2"})), 6U);
   EXPECT_EQ(count(costs_of_ranks(4, 2, {"f=1"})), 105U) << "8! / 2^4 / 4!";
   EXPECT_EQ(count(costs_of_ranks(3, 2, {"r0:f=2"})), 45U) << "6! / 2^3 / 2!";
   EXPECT_EQ(count(costs_of_ranks(5, 1, {"f=1"})), 1U);
-  EXPECT_FALSE(all_placements(costs_of_ranks(4, 2, {"f=1"}), 104).has_value());
+  const RankCosts even = costs_of_ranks(4, 2, {"f=1"});
+  EXPECT_FALSE(all_placements(even, 104, alike(even)).has_value());
 
   const RankCosts costs = costs_of_ranks(3, 2, {"r0:f=2"});
   const auto first = alike(costs);
   std::set<Placement> known;
-  const auto all = all_placements(costs, 100);
+  const auto all = all_placements(costs, 100, alike(costs));
   for (const Placement& each : *all) {
     EXPECT_EQ(standing_for(each, first), each);
     EXPECT_TRUE(known.insert(each).second);

@@ -139,7 +139,7 @@ TEST(RecomputedProblem, RulesKeepEveryLimitThatOneMicrobatchFits) {
   fmt::print("{} orders\n", made);
 }
 
-// What a search of all orders finds is no less than any bound of it.
+// A search of all orders finds nothing below a bound of it.
 TEST(RecomputedProblem, BoundsAreNotAboveTheBest) {
   std::mt19937 engine(24);
   int problems = 0;
@@ -194,7 +194,8 @@ TEST(RecomputedProblem, NarrowingKnowsWhenBackwardsHaveRoom) {
   EXPECT_LE(bounds.makespan.value, evaluate(problem, *all.better)->makespan * (1 + 1e-9));
 }
 
-// What is found within a limit is what the simulator comes to, and better than without recomputing.
+// The orders found within a limit are what the simulator makes of them, and better than without
+// recomputing.
 TEST(RecomputedProblem, SearchesWithinALimitThatNothingElseFits) {
   SimulationOptions options{.memory = MemoryChange{.keep = 0.1}, .memory_limit = 1.2};
   options.costs = simulated::costs("f=2,b=3,w=1");

@@ -68,7 +68,8 @@ TEST(Variants, FindTheBestOfAllPlacements) {
     const Problem loop = *problem_of(frame, options);
     if (why_impossible(loop)) continue;
     double least = std::numeric_limits<double>::infinity();
-    const auto all = all_placements(rank_costs_of(loop, options.costs), 6);
+    const RankCosts costs = rank_costs_of(loop, options.costs);
+    const auto all = all_placements(costs, 6, alike(costs));
     ASSERT_TRUE(all.has_value());
     for (const Placement& placement : *all) {
       const Problem problem = *problem_of(with_placement(frame, placement), options);
