@@ -33,57 +33,69 @@ __global__ void activate(run::SwiGlu call) {
   }
 }
 
-// The terms of a probability's gradient that eight columns give, added in their order.
+// The place of eight columns of a row, of `columns`.
 template <typename T>
-__device__ float put_slopes(const run::SwiGluGradient& call, std::int64_t row, std::int64_t column,
-                            float probability) {
-  const std::int64_t left = call.columns - column;
-  const std::int64_t first = row * 2 * call.columns + column;
-  const T* gates = static_cast<const T*>(call.x) + first;
-  Eight gate = load_eight(gates, left);
-  Eight linear = load_eight(gates + call.columns, left);
-  const T* dy = static_cast<const T*>(call.dy) + row * call.columns + column;
-  const Eight incoming = load_eight(dy, left);  // zero beyond the row
-  const float sum = swiglu_gradient<T>(gate, linear, incoming, probability);
-  if (call.dx == nullptr) return sum;
-  T* dgates = static_cast<T*>(call.dx) + first;
-  store_eight(dgates, gate, left);
-  store_eight(dgates + call.columns, linear, left);
-  return sum;
-}
+struct SlopesAt {
+  const T* gates;
+  const T* dy;
+  T* dgates;  ///< null: not wanted
+  int columns;
+  int left;  ///< columns from there on
 
-// A row's sums, one for each part of kSummedColumns: a warp takes a part at a time.
-constexpr std::int64_t kParts = 256;
-constexpr auto kPart = static_cast<std::int64_t>(run::kSummedColumns);
+  // Puts the gradients, and returns the sum of their terms in the gradient of the probability.
+  __device__ float put(float probability) const {
+    Eight gate = load_eight(gates, left);
+    Eight linear = load_eight(gates + columns, left);
+    const Eight incoming = load_eight(dy, left);  // zero beyond the row
+    const float sum = swiglu_gradient<T>(gate, linear, incoming, probability);
+    if (dgates == nullptr) return sum;
+    store_eight(dgates, gate, left);
+    store_eight(dgates + columns, linear, left);
+    return sum;
+  }
+};
+
+// Sums of a row's parts, so many of which are kept at a time. A warp takes a part at a time.
+constexpr int kParts = 256;
+constexpr auto kPart = static_cast<int>(run::kSummedColumns);
 static_assert(kPart == 32 * 8, "eight columns for each lane");
 
 template <typename T>
 __global__ void find_gradient(run::SwiGluGradient call) {
   __shared__ float of_part[2][kParts];
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const std::int64_t warps = blockDim.x / 32;
+  const auto columns = static_cast<int>(call.columns);
+  const auto across = static_cast<int>(threadIdx.x) * 8;
+  const auto step = static_cast<int>(blockDim.x) * 8;
+  const bool adds = call.dprobabilities != nullptr;
   const int rows = rows_in_use(call.rows);
   int turn = 0;
   for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    const T* gates = static_cast<const T*>(call.x) + row * 2 * columns;
+    const T* dy = static_cast<const T*>(call.dy) + row * columns;
+    T* dgates = call.dx == nullptr ? nullptr : static_cast<T*>(call.dx) + row * 2 * columns;
     const float probability = factor_of(call.probabilities, row);
     float total = 0;
-    for (std::int64_t first = 0; first < call.columns; first += kParts * kPart, turn ^= 1) {
-      const std::int64_t parts = min(kParts, (call.columns - first + kPart - 1) / kPart);
-      for (std::int64_t part = threadIdx.x / 32; part < parts; part += warps) {
-        const std::int64_t column = first + part * kPart + lane * 8;
-        const bool is_there = column < call.columns;
-        float sum = is_there ? put_slopes<T>(call, row, column, probability) : 0.0F;
-        if (call.dprobabilities == nullptr) continue;
+    for (int first = 0; first < columns; first += kParts * kPart, turn ^= 1) {
+      const int end = min(first + kParts * kPart, columns);
+      for (int at = across; first + at / kPart * kPart < end; at += step) {
+        const int column = first + at;
+        float sum = 0;
+        if (column < columns) {
+          T* const to = dgates == nullptr ? nullptr : dgates + column;
+          sum = SlopesAt<T>{gates + column, dy + column, to, columns, columns - column}.put(
+              probability);
+        }
+        if (!adds) continue;
         sum = Warp().sum(sum);
-        if (lane == 0) of_part[turn][part] = sum;
+        if (at % kPart == 0) of_part[turn][at / kPart] = sum;
       }
-      if (call.dprobabilities == nullptr) continue;
+      if (!adds) continue;
       __syncthreads();  // the sums before these are in the other half
-      for (std::int64_t part = 0; threadIdx.x == 0 && part < parts; ++part) {
+      for (int part = 0; across == 0 && first + part * kPart < end; ++part) {
         total += of_part[turn][part];
       }
     }
-    if (threadIdx.x == 0 && call.dprobabilities != nullptr) call.dprobabilities[row] = total;
+    if (across == 0 && adds) call.dprobabilities[row] = total;
   }
 }
 
@@ -95,7 +107,7 @@ __global__ void add_sums(run::ProbabilityGradient call) {
     const auto* x = static_cast<const std::uint16_t*>(call.x) + row * call.columns;
     float total = 0;
 #pragma unroll 8
-    for (std::int64_t column = 0; column < call.columns; column += kPart) {
+    for (std::int64_t column = 0; column < call.columns; column += run::kSummedColumns) {
       total += *reinterpret_cast<const float*>(x + column);
     }
     call.dprobabilities[row] = total;
