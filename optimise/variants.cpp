@@ -230,8 +230,10 @@ class VariantSearch {
                     .orders = {},
                     .from = {},
                     .rules = {}};
-    variant.bound = bound_of(lower_bounds(variant.problem, 0), how_.objective).value;
-    if (of_.weights_behind) variant.bound = 0;  // bounds are of any order
+    // Bounds are of any order, and what hands its gradient on early waits for less than nothing.
+    if (!of_.weights_behind) {
+      variant.bound = bound_of(lower_bounds(variant.problem, 0), how_.objective).value;
+    }
     if (variant.bound >= worse || why_impossible(variant.problem)) {
       variant.closed = true;
       return variant;
