@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -18,12 +17,10 @@ using testing_support::holds;
 using testing_support::Outcome;
 using testing_support::run_capo;
 using testing_support::ScratchFolder;
+using testing_support::split_words;
 
 Outcome run_choosing(const std::string& line) {
-  std::vector<std::string> words;
-  std::istringstream stream(line);
-  for (std::string word; stream >> word;) words.push_back(word);
-  return run_capo(words);
+  return run_capo(split_words(line));
 }
 
 const std::string kCostsOfAgain =

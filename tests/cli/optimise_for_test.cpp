@@ -19,13 +19,7 @@ using testing_support::holds;
 using testing_support::Outcome;
 using testing_support::run_capo;
 using testing_support::ScratchFolder;
-
-std::vector<std::string> split_words(const std::string& line) {
-  std::vector<std::string> words;
-  std::istringstream stream(line);
-  for (std::string word; stream >> word;) words.push_back(word);
-  return words;
-}
+using testing_support::split_words;
 
 std::vector<std::string> split_lines(const std::string& text) {
   std::vector<std::string> lines;

@@ -18,12 +18,10 @@ using testing_support::holds;
 using testing_support::Outcome;
 using testing_support::run_capo;
 using testing_support::ScratchFolder;
+using testing_support::split_words;
 
 Outcome run_free(const std::string& flags) {
-  std::vector<std::string> words{"optimise", "--placement", "free"};
-  std::istringstream stream(flags);
-  for (std::string word; stream >> word;) words.push_back(word);
-  return run_capo(words);
+  return run_capo(split_words("optimise --placement free " + flags));
 }
 
 // Two slow links, which a loop and a V of the ranks as they are numbered cross.

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -19,12 +18,10 @@ using testing_support::holds;
 using testing_support::Outcome;
 using testing_support::run_capo;
 using testing_support::ScratchFolder;
+using testing_support::split_words;
 
 Outcome run_optimise(const std::string& flags) {
-  std::vector<std::string> words{"optimise"};
-  std::istringstream stream(flags);
-  for (std::string word; stream >> word;) words.push_back(word);
-  return run_capo(words);
+  return run_capo(split_words("optimise " + flags));
 }
 
 json optimised(const std::string& flags) {

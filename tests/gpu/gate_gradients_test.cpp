@@ -104,7 +104,7 @@ class Gates {
   Slot y_, gates_, x_, dgates_, probabilities_, dprobabilities_, sizes_, table_;
 };
 
-// Beside all that there is to want, nothing of probabilities.
+// Checks all that there is to want, and then that nothing need be wanted of probabilities.
 void check_both(const Shape& shape, DataType type) {
   Gates(shape, type, {}).check();
   Gates(shape, type, {.probabilities = false, .dprobabilities = false, .in_place = false}).check();

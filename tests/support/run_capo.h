@@ -30,6 +30,9 @@ struct RunOptions {
 [[nodiscard]] Outcome run_capo(const std::vector<std::string>& arguments,
                                const RunOptions& options = {});
 
+/// The words of a line, between which there are blanks: arguments of a run.
+[[nodiscard]] std::vector<std::string> split_words(const std::string& line);
+
 /// Whether `piece` stands in `text`.
 [[nodiscard]] bool holds(const std::string& text, const std::string& piece);
 
