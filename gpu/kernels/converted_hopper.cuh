@@ -3,7 +3,7 @@
 // codes instead and promote each block of 32 was a quarter slower: docs/fp8.md has the figures of
 // four designs.
 //
-// A block of threads is that of product_hopper.cuh with a warpgroup more, which makes bf16 of B's
+// A block of threads is that of product_rows.cuh with a warpgroup more, which makes bf16 of B's
 // codes. A's, which only one warpgroup needs, are made by it in the registers that the units read,
 // so that shared memory carries the bf16 of B alone.
 //

@@ -1,4 +1,4 @@
-// This file makes functions of the instructions of sm_90a that product_hopper.cuh consists of:
+// This file makes functions of the instructions of sm_90a that product_rows.cuh consists of:
 // barriers in shared memory, the engine that copies tiles (TMA), descriptors for it that are made
 // on the device, and products of a whole warpgroup (wgmma).
 //
@@ -103,9 +103,8 @@ struct TiledMatrix {
   int box_bytes = 128;
 };
 
-/// For a whole warp: makes the descriptor in `draft` (shared memory) and puts it into `map` (global
-/// memory), from where copies that this warp asks for afterwards may use it.
-__device__ inline void make_map(const TiledMatrix& matrix, TileMap& draft, TileMap* map) {
+/// For a whole warp: writes the descriptor into `draft`, which lies in shared memory.
+__device__ inline void draft_map(const TiledMatrix& matrix, TileMap& draft) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   const unsigned lane = threadIdx.x % 32;
   const std::uint32_t at = shared_address(&draft);
@@ -151,13 +150,57 @@ __device__ inline void make_map(const TiledMatrix& matrix, TileMap& draft, TileM
     }
   }
   __syncwarp();
+#endif
+}
+/// For one thread: changes where the matrix of a draft begins, its rows, or the rows of a copy.
+__device__ inline void redraft_data(TileMap& draft, const void* data) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%0], %1;\n" ::"r"(
+                   shared_address(&draft)),
+               "l"(data)
+               : "memory");
+#endif
+}
+__device__ inline void redraft_rows(TileMap& draft, int rows) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%0], 1, %1;\n" ::"r"(
+                   shared_address(&draft)),
+               "r"(rows)
+               : "memory");
+#endif
+}
+__device__ inline void redraft_box_rows(TileMap& draft, int rows) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%0], 1, %1;\n" ::"r"(
+                   shared_address(&draft)),
+               "r"(rows)
+               : "memory");
+#endif
+}
+
+/// Makes what another warp put into a descriptor visible to copies of this thread.
+__device__ inline void acquire_map(const TileMap* map) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;\n" ::"l"(map) : "memory");
+#endif
+}
+/// For a whole warp: puts a draft into `map`, which lies in global memory, from where copies that
+/// this warp asks for afterwards may use it.
+__device__ inline void put_map(const TileMap& draft, TileMap* map) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  __syncwarp();
   asm volatile(
       "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned "
-      "[%0], [%1], 128;\n"
-      "fence.proxy.tensormap::generic.acquire.gpu [%0], 128;\n" ::"l"(map),
-      "r"(at)
+      "[%0], [%1], 128;\n" ::"l"(map),
+      "r"(shared_address(&draft))
       : "memory");
+  acquire_map(map);
 #endif
+}
+/// Both at once.
+__device__ inline void make_map(const TiledMatrix& matrix, TileMap& draft, TileMap* map) {
+  draft_map(matrix, draft);
+  put_map(draft, map);
 }
 
 /// A cache policy, as createpolicy makes it: lines that are touched with it make room first.
@@ -209,13 +252,6 @@ __device__ inline void copy_box_to_both(std::uint32_t to, const TileMap* map, in
       ".multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;\n" ::"r"(to),
       "l"(map), "r"(column), "r"(row), "r"(barrier), "h"(std::uint16_t{3})
       : "memory");
-#endif
-}
-
-/// Makes what another warp put into a descriptor visible to copies of this thread.
-__device__ inline void acquire_map(const TileMap* map) {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;\n" ::"l"(map) : "memory");
 #endif
 }
 
@@ -343,41 +379,67 @@ __device__ void wait_for_products() {
 #endif
 }
 
-/// Sums of 64 x 256 elements, by warps of 16 rows: element [c][j] is 16 x 8 elements at column
-/// 64 c + 8 j, of which a lane holds what multiply_add of tensor_core.cuh holds.
+/// Sums of 64 x 256 elements, as multiply_bands holds them.
 using WideSums = float[4][8][4];
 
 enum class Contiguity : std::uint8_t { AlongDepth = 0, AlongCount = 1 };
 
 #define CAPO_SUMS_OF(c, j) \
   "+f"(sums[c][j][0]), "+f"(sums[c][j][1]), "+f"(sums[c][j][2]), "+f"(sums[c][j][3])
-#define CAPO_SUMS_OF_CHUNK(c)                                                     \
+#define CAPO_SUMS_OF_BAND(c)                                                      \
   CAPO_SUMS_OF(c, 0), CAPO_SUMS_OF(c, 1), CAPO_SUMS_OF(c, 2), CAPO_SUMS_OF(c, 3), \
       CAPO_SUMS_OF(c, 4), CAPO_SUMS_OF(c, 5), CAPO_SUMS_OF(c, 6), CAPO_SUMS_OF(c, 7)
-#define CAPO_MULTIPLY_64_256_16(types)                                                            \
-  asm volatile("wgmma.mma_async.sync.aligned.m64n256k16.f32." types                               \
-               " {"                                                                               \
-               "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "           \
-               "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
-               "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
-               "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, " \
-               "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
-               "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, " \
-               "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, " \
-               "%110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, "   \
-               "%123, %124, %125, %126, %127}, %128, %129, 1, 1, 1, %130, %131;\n"                \
-               : CAPO_SUMS_OF_CHUNK(0), CAPO_SUMS_OF_CHUNK(1), CAPO_SUMS_OF_CHUNK(2),             \
-                 CAPO_SUMS_OF_CHUNK(3)                                                            \
+#define CAPO_NUMBERS_32                                          \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, " \
+  "%14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, " \
+  "%26, %27, %28, %29, %30, %31"
+#define CAPO_NUMBERS_64                                                \
+  CAPO_NUMBERS_32                                                      \
+  ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44," \
+  " %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, " \
+  "%58, %59, %60, %61, %62, %63"
+#define CAPO_NUMBERS_96                                                \
+  CAPO_NUMBERS_64                                                      \
+  ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76," \
+  " %77, %78, %79, %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, " \
+  "%90, %91, %92, %93, %94, %95"
+#define CAPO_NUMBERS_128                                                  \
+  CAPO_NUMBERS_96                                                         \
+  ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107," \
+  " %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, "   \
+  "%119, %120, %121, %122, %123, %124, %125, %126, %127"
+#define CAPO_MULTIPLY(columns, types, numbers, operands, ...)                            \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n" columns "k16.f32." types " {" numbers \
+               "}, " operands ";\n"                                                      \
+               : __VA_ARGS__                                                             \
                : "l"(a), "l"(b), "n"(static_cast<int>(kA)), "n"(static_cast<int>(kB)))
+#define CAPO_MULTIPLY_BANDS(types)                                                   \
+  if constexpr (kBands == 1) {                                                       \
+    CAPO_MULTIPLY("64", types, CAPO_NUMBERS_32, "%32, %33, 1, 1, 1, %34, %35",       \
+                  CAPO_SUMS_OF_BAND(0));                                             \
+  } else if constexpr (kBands == 2) {                                                \
+    CAPO_MULTIPLY("128", types, CAPO_NUMBERS_64, "%64, %65, 1, 1, 1, %66, %67",      \
+                  CAPO_SUMS_OF_BAND(0), CAPO_SUMS_OF_BAND(1));                       \
+  } else if constexpr (kBands == 3) {                                                \
+    CAPO_MULTIPLY("192", types, CAPO_NUMBERS_96, "%96, %97, 1, 1, 1, %98, %99",      \
+                  CAPO_SUMS_OF_BAND(0), CAPO_SUMS_OF_BAND(1), CAPO_SUMS_OF_BAND(2)); \
+  } else {                                                                           \
+    CAPO_MULTIPLY("256", types, CAPO_NUMBERS_128, "%128, %129, 1, 1, 1, %130, %131", \
+                  CAPO_SUMS_OF_BAND(0), CAPO_SUMS_OF_BAND(1), CAPO_SUMS_OF_BAND(2),  \
+                  CAPO_SUMS_OF_BAND(3));                                             \
+  }
 
-/// sums += a b for 64 x 256 elements and a depth of 16. It is under way until wait_for_products.
-template <typename T, Contiguity kA, Contiguity kB>
-__device__ void multiply_wide(WideSums& sums, std::uint64_t a, std::uint64_t b) {
+/// sums += a b for 64 rows, bands of 64 columns and a depth of 16. It is under way until
+/// wait_for_products. Element [c][j] of the sums is 16 x 8 elements at column 64 c + 8 j, of which
+/// a lane holds what multiply_add of tensor_core.cuh holds.
+template <typename T, Contiguity kA, Contiguity kB, int kBands>
+__device__ void multiply_bands(float (&sums)[kBands][8][4], std::uint64_t a, std::uint64_t b) {
+  static_assert(kBands >= 1 && kBands <= 4);
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   if constexpr (std::is_same_v<T, Bf16>) {
-    CAPO_MULTIPLY_64_256_16("bf16.bf16");
+    CAPO_MULTIPLY_BANDS("bf16.bf16")
   } else {
-    CAPO_MULTIPLY_64_256_16("f16.f16");
+    CAPO_MULTIPLY_BANDS("f16.f16")
   }
 #endif
 }
@@ -394,14 +456,10 @@ __device__ inline void multiply_codes(HalfSums& sums, std::uint64_t a, std::uint
       "{\n"
       ".reg .pred adds;\n"
       "setp.eq.u32 adds, %66, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n128k32.f32.e4m3.e4m3 {"
-      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+      "wgmma.mma_async.sync.aligned.m64n128k32.f32.e4m3.e4m3 {" CAPO_NUMBERS_64
       "}, %64, %65, adds, 1, 1;\n"
       "}\n"
-      : CAPO_SUMS_OF_CHUNK(0), CAPO_SUMS_OF_CHUNK(1)
+      : CAPO_SUMS_OF_BAND(0), CAPO_SUMS_OF_BAND(1)
       : "l"(a), "l"(b), "r"(is_first ? 1 : 0));
 #endif
 }
@@ -412,47 +470,20 @@ __device__ inline void multiply_codes(HalfSums& sums, std::uint64_t a, std::uint
 __device__ inline void multiply_held(float (&sums)[2][8][4], const std::uint32_t (&a)[4],
                                      std::uint64_t b) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  asm volatile(
-      "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
-      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-      "}, {%64, %65, %66, %67}, %68, 1, 1, 1, 0;\n"
-      : CAPO_SUMS_OF_CHUNK(0), CAPO_SUMS_OF_CHUNK(1)
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+  asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" CAPO_NUMBERS_64
+               "}, {%64, %65, %66, %67}, %68, 1, 1, 1, 0;\n"
+               : CAPO_SUMS_OF_BAND(0), CAPO_SUMS_OF_BAND(1)
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
 #endif
 }
 
-#define CAPO_MULTIPLY_64_192_16(types)                                                            \
-  asm volatile("wgmma.mma_async.sync.aligned.m64n192k16.f32." types                               \
-               " {"                                                                               \
-               "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "           \
-               "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
-               "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
-               "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, " \
-               "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
-               "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"   \
-               "}, %96, %97, 1, 1, 1, 1, 1;\n"                                                    \
-               : CAPO_SUMS_OF_CHUNK(0), CAPO_SUMS_OF_CHUNK(1), CAPO_SUMS_OF_CHUNK(2)              \
-               : "l"(a), "l"(b))
-
-/// sums += a b for 64 x 192 elements and a depth of 16, both contiguous along count. It is under
-/// way until wait_for_products.
-template <typename T>
-__device__ void multiply_counts(float (&sums)[3][8][4], std::uint64_t a, std::uint64_t b) {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  if constexpr (std::is_same_v<T, Bf16>) {
-    CAPO_MULTIPLY_64_192_16("bf16.bf16");
-  } else {
-    CAPO_MULTIPLY_64_192_16("f16.f16");
-  }
-#endif
-}
-
-#undef CAPO_MULTIPLY_64_192_16
-#undef CAPO_MULTIPLY_64_256_16
-#undef CAPO_SUMS_OF_CHUNK
+#undef CAPO_MULTIPLY_BANDS
+#undef CAPO_MULTIPLY
+#undef CAPO_NUMBERS_128
+#undef CAPO_NUMBERS_96
+#undef CAPO_NUMBERS_64
+#undef CAPO_NUMBERS_32
+#undef CAPO_SUMS_OF_BAND
 #undef CAPO_SUMS_OF
 
 }  // namespace capo::gpu

@@ -27,6 +27,7 @@
 #pragma once
 
 #include "gpu/kernels/elements.cuh"
+#include "gpu/kernels/parts.h"
 #include "gpu/kernels/row_groups.cuh"
 
 #include <cstdint>
@@ -81,16 +82,12 @@ struct GroupTiles : RowGroups {
   int first_tile[kMostGroups + 1];        ///< by place
   std::uint8_t mixed_groups[kMostMixed];  ///< by place, if they are mixed: the largest first
   bool are_mixed;
+  int end;  ///< tiles of all groups
 
   [[nodiscard]] __device__ int group_at(int place) const {
     return are_mixed ? mixed_groups[place] : place;
   }
 };
-
-[[nodiscard]] __host__ __device__ constexpr std::int64_t parts(std::int64_t whole,
-                                                               std::int64_t part) {
-  return (whole + part - 1) / part;
-}
 
 /// No fewer than there will be, whatever the sizes are.
 template <int kHigh, int kWide>
@@ -121,13 +118,13 @@ __device__ void mix_groups(const run::GroupedProduct& call, GroupTiles& tiles) {
   const int groups = groups_of(call.rows);
   const auto size = [&](int group) { return tiles.first_row[group + 1] - tiles.first_row[group]; };
   __syncwarp();
+  const bool may_mix = call.kind != ProductKind::WeightGradient && groups <= kMostMixed &&
+                       call.rows.count <= std::int64_t{kHigh} * groups;
   int largest = 0;
-  for (auto group = static_cast<int>(threadIdx.x); group < groups; group += 32) {
+  for (auto group = static_cast<int>(threadIdx.x); may_mix && group < groups; group += 32) {
     largest = max(largest, size(group));
   }
-  const bool mixes = call.kind != ProductKind::WeightGradient && groups <= kMostMixed &&
-                     call.rows.count <= std::int64_t{kHigh} * groups &&
-                     __reduce_max_sync(0xffffffffU, largest) > kHigh;
+  const bool mixes = may_mix && __reduce_max_sync(0xffffffffU, largest) > kHigh;
   for (auto group = static_cast<int>(threadIdx.x); mixes && group < groups; group += 32) {
     int place = 0;
     for (int other = 0; other < groups; ++other) {
@@ -150,7 +147,7 @@ __device__ void find_tiles(const run::GroupedProduct& call, const Batch* batches
     const auto size = [&](int group) { return size_of(call.rows, group); };
     write_sums(groups_of(call.rows), tiles.first_row, size);
     mix_groups<kHigh>(call, tiles);
-    write_sums(groups_of(call.rows), tiles.first_tile, [&](int place) {
+    const int end = write_sums(groups_of(call.rows), tiles.first_tile, [&](int place) {
       const int group = tiles.group_at(place);
       if (call.kind != ProductKind::WeightGradient) {
         return static_cast<int>(parts(size(group), kHigh)) * across;
@@ -159,6 +156,7 @@ __device__ void find_tiles(const run::GroupedProduct& call, const Batch* batches
                          size_of_further(call, batches, group) == 0;
       return stays ? 0 : static_cast<int>(parts(call.out, kHigh)) * across;
     });
+    if (threadIdx.x == 0) tiles.end = end;
   }
   __syncthreads();
 }
@@ -214,6 +212,20 @@ __device__ Product<T, C> product_of(const run::GroupedProduct& call, const Batch
           static_cast<C*>(call.w[group])};
 }
 
+/// The place of a tile among those of its group, which are numbered in bands.
+struct InBand {
+  int down;
+  int across;
+};
+template <int kBand>
+[[nodiscard]] __device__ InBand in_band_of(int tile, int down, int across) {
+  const int first_down = down <= kBand ? 0 : tile / (kBand * across) * kBand;
+  const int in_band = tile - first_down * across;
+  const int band = min(kBand, down - first_down);
+  const int column = in_band / band;
+  return {first_down + in_band - column * band, column};
+}
+
 /// The tiles of one block, or of one cluster of blocks.
 template <int kHigh, int kWide, int kBand = 16, int kBlocks = 1>
 class TileWalk {
@@ -221,24 +233,19 @@ class TileWalk {
   __device__ TileWalk(const run::GroupedProduct& call, const GroupTiles& tiles)
       : call_(call), tiles_(tiles), at_(static_cast<int>(blockIdx.x) / kBlocks) {}
 
-  [[nodiscard]] __device__ bool is_over() const {
-    return at_ >= tiles_.first_tile[groups_of(call_.rows)];
-  }
+  [[nodiscard]] __device__ bool is_over() const { return at_ >= tiles_.end; }
   __device__ void advance() { at_ += static_cast<int>(gridDim.x) / kBlocks; }
 
   /// Asked only while it is not over.
   [[nodiscard]] __device__ Tile tile() {
     const auto across = static_cast<int>(parts(columns_of(call_), kWide));
-    const int last = tiles_.first_tile[groups_of(call_.rows)] - 1;
-    const int at = !tiles_.are_mixed ? at_ : at_ % 2 == 0 ? at_ / 2 : last - at_ / 2;
+    const int at = !tiles_.are_mixed ? at_ : at_ % 2 == 0 ? at_ / 2 : tiles_.end - 1 - at_ / 2;
     while (at >= tiles_.first_tile[place_ + 1]) ++place_;
     while (at < tiles_.first_tile[place_]) --place_;
-    const int in_group = at - tiles_.first_tile[place_];
-    const int down = (tiles_.first_tile[place_ + 1] - tiles_.first_tile[place_]) / across;
-    const int first_down = in_group / (kBand * across) * kBand;
-    const int in_band = in_group - first_down * across;
-    const int band = min(kBand, down - first_down);
-    return {tiles_.group_at(place_), (first_down + in_band % band) * kHigh, in_band / band * kWide};
+    const int first = tiles_.first_tile[place_];
+    const InBand in_band =
+        in_band_of<kBand>(at - first, (tiles_.first_tile[place_ + 1] - first) / across, across);
+    return {tiles_.group_at(place_), in_band.down * kHigh, in_band.across * kWide};
   }
 
  private:

@@ -1,19 +1,20 @@
 // Gradients of weights into fp32 on the tensor cores of sm_90a: bf16 or fp16 operands.
 //
-// Results are as many bytes as operands are, or more, and nothing of product_hopper.cuh's is
+// Results are as many bytes as operands are, or more, and nothing of product_weights.cuh's is
 // multiplied while half a tile of them passes. Here two warpgroups take turns: one multiplies a
 // whole tile while the other adds and writes the tile before. Blocks are in clusters of two, one
 // tile above the other: both need the same x, of which each brings half of every slice for both.
 // A third warpgroup asks the copy engine:
 //
-//   warp 0   brings slices of both operands, some ahead of the products
-//   warp 1   brings what the gradient is added to, in chunks of 64 rows of 32 columns
-//   warp 2   writes chunks of results
+//   warp 0   brings slices of y, some ahead of the products
+//   warp 1   brings slices of x likewise: one warp asks too slowly for both
+//   warp 2   brings what the gradient is added to, in chunks of 64 rows of 32 columns
+//   warp 3   writes chunks of results
 //
 // All warps go through the tiles of their cluster in one order, and slots and chunks pass from one
 // warpgroup to the other with the turn: parities do not tell a round of them from the round after
 // the next, so named barriers hand on both. Each element adds in ascending order of its index, 16
-// at once, batch by batch, as product_hopper.cuh's do.
+// at once, batch by batch, as product_weights.cuh's do.
 //
 // Groups whose gradient does not lie at a multiple of 16 bytes are multiplied plainly by both
 // warpgroups when all others are done. A block divides its shared memory so:
@@ -25,6 +26,7 @@
 
 #pragma once
 
+#include "gpu/kernels/depth_walk.cuh"
 #include "gpu/kernels/hopper.cuh"
 #include "gpu/kernels/product_plain.cuh"
 #include "gpu/kernels/product_tiles.cuh"
@@ -53,7 +55,7 @@ struct TurnShared {
   TileMap b_draft;
   TileMap c_draft;
   unsigned ring;
-  std::uint64_t slot_full[kTurnSlots];    ///< completed by the bytes of a slice
+  std::uint64_t slot_full[kTurnSlots];    ///< completed by the bytes of both operands
   std::uint64_t slot_empty[kTurnSlots];   ///< completed by the warps of both blocks that multiplied
   std::uint64_t chunk_full[kTurnChunks];  ///< completed by what results are added to
   std::uint64_t chunk_ready[kTurnChunks];  ///< completed by all threads that put results
@@ -64,7 +66,7 @@ struct TurnShared {
   __device__ void prepare() {
 #pragma unroll 1
     for (int slot = 0; slot < kTurnSlots; ++slot) {
-      init_barrier(shared_address(&slot_full[slot]), 1);
+      init_barrier(shared_address(&slot_full[slot]), 2);
       init_barrier(shared_address(&slot_empty[slot]), kTurnBlocks * kWarpgroup / 32);
     }
 #pragma unroll 1
@@ -125,6 +127,8 @@ __device__ inline void give_turn(TurnAt what, int warpgroup) {
                : "memory");
 }
 
+enum class Operands : std::uint8_t { Y, X };
+
 template <typename T>
 class TurnProduct {
  public:
@@ -133,28 +137,34 @@ class TurnProduct {
                          const void* slots)
       : call_(call), batches_(batches), shared_(shared), slots_(shared_address(slots)) {}
 
-  /// For warp 0 of the third warpgroup.
+  /// For warps 0 and 1 of the third warpgroup, before tiles are found.
+  template <Operands kOf>
+  __device__ void draft() {
+    if constexpr (kOf == Operands::Y) {
+      draft_map({call_.y, 0, static_cast<int>(call_.out), 2, kTurnDeep}, shared_.a_draft);
+    } else {
+      draft_map({call_.x, 0, static_cast<int>(call_.in), 2, kTurnDeep / kTurnBlocks},
+                shared_.b_draft);
+    }
+  }
+  /// For the same warps.
+  template <Operands kOf>
   __device__ void copy_operands() {
     Rotation<kTurnSlots> turn;
-    for (TurnWalk walk(call_, shared_.tiles); !walk.is_over(); walk.advance()) {
-      const Tile tile = walk.tile();
-      for (int batch = 0; batch <= call_.further; ++batch) {
-        const int slices = slices_of(tile.group, batch);
-        if (slices > 0 && (tile.group != group_ || batch != batch_)) {
-          turn_operands_to(tile.group, batch);
-        }
+    DepthWalk<TurnWalk, kTurnDeep> walk(call_, batches_, shared_.tiles);
+    for (StretchCopies of = copies_of<kOf>(walk.next()); of.slices > 0;
+         of = copies_of<kOf>(walk.next())) {
 #pragma unroll 1
-        for (int slice = 0; slice < slices; ++slice) {
-          wait_for(shared_address(&shared_.slot_empty[turn.at()]), turn.parity() ^ 1);
-          if (threadIdx.x % 32 == 0) copy_slice(tile, slice, turn.at());
-          __syncwarp();
-          turn.advance();
-        }
+      for (int slice = 0; slice < of.slices; ++slice) {
+        wait_for(shared_address(&shared_.slot_empty[turn.at()]), turn.parity() ^ 1);
+        if (threadIdx.x % 32 == 0) copy_slice<kOf>(of, slice, turn.at());
+        __syncwarp();
+        turn.advance();
       }
     }
   }
 
-  /// For warp 1.
+  /// For warp 2.
   __device__ void copy_results_before() {
     Rotation<kTurnChunks> turn;
     for (TurnWalk walk(call_, shared_.tiles); !walk.is_over(); walk.advance()) {
@@ -177,7 +187,7 @@ class TurnProduct {
     }
   }
 
-  /// For one thread of warp 2.
+  /// For one thread of warp 3.
   __device__ void store_results() {
     Rotation<kTurnChunks> turn;
     for (TurnWalk walk(call_, shared_.tiles); !walk.is_over(); walk.advance()) {
@@ -234,43 +244,30 @@ class TurnProduct {
   static __device__ int column_of(const Tile& tile, int chunk) {
     return tile.column + chunk / kTurnHalves * kTurnColumns;
   }
-  // Batch 0 is the call's first.
-  [[nodiscard]] __device__ int slices_of(int group, int batch) const {
-    const GroupTiles& tiles = shared_.tiles;
-    const int depth = batch == 0 ? tiles.first_row[group + 1] - tiles.first_row[group]
-                                 : size_of(batches_[batch - 1], group);
-    return static_cast<int>(parts(depth, kTurnDeep));
-  }
-  [[nodiscard]] __device__ int slices_of_all(int group) const {
-    int slices = 0;
-    for (int batch = 0; batch <= call_.further; ++batch) slices += slices_of(group, batch);
-    return slices;
-  }
-
   // --- copies ---
 
   // Rows of x and y count from the first of all, so that only the end of a group is its own.
-  __device__ void turn_operands_to(int group, int batch) {
-    group_ = group;
-    batch_ = batch;
-    at_ = (at_ + 1) % kRing;
-    const void* x = call_.x;
-    const void* y = call_.y;
-    first_row_ = shared_.tiles.first_row[group];
-    int end = shared_.tiles.first_row[group + 1];
-    if (batch > 0) {
-      const Batch& further = batches_[batch - 1];
-      const BatchRows rows = rows_of(further, group);
-      x = further.x;
-      y = further.y;
-      first_row_ = rows.first;
-      end = rows.first + rows.count;
+  template <Operands kOf>
+  [[nodiscard]] __device__ StretchCopies copies_of(const Stretch& stretch) {
+    constexpr bool kIsX = kOf == Operands::X;
+    if (stretch.slices > 0 && (stretch.tile.group != group_ || stretch.batch != batch_)) {
+      group_ = stretch.tile.group;
+      batch_ = stretch.batch;
+      at_ = (at_ + 1) % kRing;
+      TileMap& draft = kIsX ? shared_.b_draft : shared_.a_draft;
+      if (threadIdx.x % 32 == 0) {
+        redraft_rows(draft, stretch.end_row);
+        if (call_.further > 0) redraft_data(draft, data_of<kIsX>(batch_));
+      }
+      map_ = kIsX ? &maps().b[at_] : &maps().a[at_];
+      put_map(draft, map_);
     }
-    a_map_ = &maps().a[at_];
-    b_map_ = &maps().b[at_];
-    make_map({y, end, static_cast<int>(call_.out), 2, kTurnDeep}, shared_.a_draft, a_map_);
-    make_map({x, end, static_cast<int>(call_.in), 2, kTurnDeep / kTurnBlocks}, shared_.b_draft,
-             b_map_);
+    return {stretch.slices, stretch.first_row, stretch.tile.row, stretch.tile.column, at_};
+  }
+  template <bool kIsX>
+  [[nodiscard]] __device__ const void* data_of(int batch) const {
+    if (batch == 0) return kIsX ? call_.x : call_.y;
+    return kIsX ? batches_[batch - 1].x : batches_[batch - 1].y;
   }
   __device__ void turn_results_to(int group) {
     group_ = group;
@@ -280,24 +277,30 @@ class TurnProduct {
     make_map({call_.w[group], rows, columns, sizeof(float), kHalf}, shared_.c_draft,
              &maps().c[at_]);
   }
-  // Each block's barrier waits for its own y, its half of x, and the half that the other brings.
-  __device__ void copy_slice(const Tile& tile, int slice, int slot) const {
+  // A block's slot gets its own y, its half of x, and the half that the other block brings.
+  template <Operands kOf>
+  __device__ void copy_slice(const StretchCopies& of, int slice, int slot) const {
     const std::uint32_t full = shared_address(&shared_.slot_full[slot]);
-    const std::uint32_t a = slot_address(slot);
-    const std::uint32_t b = a + kTurnHigh / kTurnPiece * kTurnPieceBytes;
-    const int row = first_row_ + slice * kTurnDeep;
-    arrive_expecting(full, kTurnSlotBytes);
+    const int row = of.first_row + slice * kTurnDeep;
+    if constexpr (kOf == Operands::Y) {
+      const std::uint32_t a = slot_address(slot);
+      arrive_expecting(full, kTurnHigh * kTurnDeep * 2);
 #pragma unroll
-    for (int piece = 0; piece < kTurnAcross / kTurnPiece; ++piece) {
-      const int offset = piece * kTurnPieceBytes + rank_ * kTurnPieceBytes / kTurnBlocks;
-      copy_box_to_both(b + static_cast<std::uint32_t>(offset), b_map_,
-                       row + rank_ * kTurnDeep / kTurnBlocks, tile.column + piece * kTurnPiece,
-                       full);
-    }
+      for (int piece = 0; piece < kTurnHigh / kTurnPiece; ++piece) {
+        copy_box(a + static_cast<std::uint32_t>(piece * kTurnPieceBytes), map_, row,
+                 of.down + piece * kTurnPiece, full);
+      }
+    } else {
+      const int part = rank_ * kTurnPieceBytes / kTurnBlocks;
+      const std::uint32_t b = slot_address(slot) + kTurnHigh / kTurnPiece * kTurnPieceBytes +
+                              static_cast<std::uint32_t>(part);
+      arrive_expecting(full, kTurnAcross * kTurnDeep * 2);
 #pragma unroll
-    for (int piece = 0; piece < kTurnHigh / kTurnPiece; ++piece) {
-      copy_box(a + static_cast<std::uint32_t>(piece * kTurnPieceBytes), a_map_, row,
-               tile.row + piece * kTurnPiece, full);
+      for (int piece = 0; piece < kTurnAcross / kTurnPiece; ++piece) {
+        copy_box_to_both(b + static_cast<std::uint32_t>(piece * kTurnPieceBytes), map_,
+                         row + rank_ * kTurnDeep / kTurnBlocks, of.across + piece * kTurnPiece,
+                         full);
+      }
     }
   }
 
@@ -310,7 +313,8 @@ class TurnProduct {
     const int other = 1 - mine;
     TurnWalk walk(call_, shared_.tiles);
     for (int number = 0; !walk.is_over(); ++number) {
-      const int slices = slices_of_all(walk.tile().group);
+      const int slices =
+          slices_of_all<kTurnDeep>(call_, batches_, shared_.tiles, walk.tile().group);
       const int chunks = walk.chunks();
       walk.advance();
       if (number % 2 != mine) {
@@ -352,8 +356,9 @@ class TurnProduct {
         const int down = step * 16 * 128;
 #pragma unroll
         for (int half = 0; half < kTurnHalves; ++half) {
-          multiply_counts<T>(sums[half], matrix(half * kTurnPieceBytes + down),
-                             matrix(kTurnHigh / kTurnPiece * kTurnPieceBytes + down));
+          multiply_bands<T, Contiguity::AlongCount, Contiguity::AlongCount>(
+              sums[half], matrix(half * kTurnPieceBytes + down),
+              matrix(kTurnHigh / kTurnPiece * kTurnPieceBytes + down));
         }
       }
       close_products();
@@ -426,13 +431,11 @@ class TurnProduct {
   std::uint32_t slots_;
   Rotation<kTurnSlots> slot_turn_;
   Rotation<kTurnChunks> chunk_turn_;
-  int slot_before_ = 0;       ///< the slot of the last slice
-  int group_ = -1;            ///< the group whose descriptors this warp uses; -1 before the first
-  int batch_ = 0;             ///< the batch whose descriptors it uses
-  int first_row_ = 0;         ///< the first row of that group in that batch
-  int at_ = 0;                ///< the place of these descriptors in the ring
-  TileMap* a_map_ = nullptr;  ///< in registers, as is what else a copy takes
-  TileMap* b_map_ = nullptr;
+  int slot_before_ = 0;     ///< the slot of the last slice
+  TileMap* map_ = nullptr;  ///< of the operand that a warp asks for
+  int group_ = -1;          ///< the group whose descriptors a warp uses; -1 before the first
+  int batch_ = 0;           ///< the batch whose descriptors it uses
+  int at_ = 0;              ///< the place of these in the ring
   int rank_ = rank_in_cluster();
 };
 
@@ -447,7 +450,10 @@ __global__ void CAPO_CLUSTERS_OF(kTurnBlocks) __launch_bounds__(kWideThreads, 1)
   call.kind = ProductKind::WeightGradient;  // so that the compiler knows
   TurnProduct<T> product(call, given.batches, shared, slots);
   const bool prepares = threadIdx.x == kWideThreads - 1;
+  const int warp = static_cast<int>(threadIdx.x) / 32 - 2 * kWarpgroup / 32;
   if (prepares) shared.prepare();
+  if (warp == 0) product.template draft<Operands::Y>();
+  if (warp == 1) product.template draft<Operands::X>();
   find_tiles<kTurnBlocks * kTurnHigh, kTurnAcross>(call, given.batches, shared.tiles);
   sync_cluster();  // barriers of both blocks are there
   // The registers of 3 x 168 are divided anew: 56 + 2 x 224.
@@ -456,10 +462,10 @@ __global__ void CAPO_CLUSTERS_OF(kTurnBlocks) __launch_bounds__(kWideThreads, 1)
     product.multiply_all();
   } else {
     give_registers<56>();
-    const int warp = static_cast<int>(threadIdx.x) / 32 - 2 * kWarpgroup / 32;
-    if (warp == 0) product.copy_operands();
-    if (warp == 1) product.copy_results_before();
-    if (warp == 2 && threadIdx.x % 32 == 0) product.store_results();
+    if (warp == 0) product.template copy_operands<Operands::Y>();
+    if (warp == 1) product.template copy_operands<Operands::X>();
+    if (warp == 2) product.copy_results_before();
+    if (warp == 3 && threadIdx.x % 32 == 0) product.store_results();
     __syncwarp();
   }
   __syncthreads();

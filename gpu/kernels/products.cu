@@ -1,5 +1,5 @@
 // This file chooses the kernel that multiplies: on tensor cores if types, sizes and addresses allow
-// it, else plainly. A device of sm_90 takes the kernels of product_hopper.cuh, and for gradients
+// it, else plainly. A device of sm_90 takes the kernels of product_rows.cuh, and for gradients
 // into fp32 over many rows product_turns.cuh's, if they were built (CAPO_SM90A); others take those
 // of product_mma.cuh, or multiply plainly if their blocks have too little shared memory for it
 // (sm_86, sm_89).
@@ -8,10 +8,11 @@
 
 #include "gpu/kernels/families.h"
 #include "gpu/kernels/limits.h"
-#include "gpu/kernels/product_hopper.cuh"
 #include "gpu/kernels/product_mma.cuh"
 #include "gpu/kernels/product_plain.cuh"
+#include "gpu/kernels/product_rows.cuh"
 #include "gpu/kernels/product_turns.cuh"
+#include "gpu/kernels/product_weights.cuh"
 #include "gpu/runtime/check.h"
 
 #include <cuda_runtime_api.h>
@@ -45,25 +46,21 @@ const Kernel<GroupedProduct> kKernels[] = {
     multiply_on_tensor_cores<Bf16, float, kWeight>, multiply_on_tensor_cores<Fp16, float, kWeight>,
     // On tensor cores of sm_90a, in the same order, and gradients of weights once more for few
     // rows.
-    multiply_on_hopper<Bf16, Bf16, kForward, WideFor::Rows>,
-    multiply_on_hopper<Fp16, Fp16, kForward, WideFor::Rows>,
-    multiply_on_hopper<Bf16, Bf16, kInput, WideFor::Rows>,
-    multiply_on_hopper<Fp16, Fp16, kInput, WideFor::Rows>,
-    multiply_on_hopper<Bf16, Bf16, kWeight, WideFor::ManyRows>,
-    multiply_on_hopper<Fp16, Fp16, kWeight, WideFor::ManyRows>,
+    multiply_rows<Bf16, kForward, WideFor::Rows>, multiply_rows<Fp16, kForward, WideFor::Rows>,
+    multiply_rows<Bf16, kInput, WideFor::Rows>, multiply_rows<Fp16, kInput, WideFor::Rows>,
+    multiply_weights<Bf16, Bf16, WideFor::ManyRows>,
+    multiply_weights<Fp16, Fp16, WideFor::ManyRows>,
     // These are into fp32.
     multiply_in_turns<Bf16>, multiply_in_turns<Fp16>,
     // Few rows.
-    multiply_on_hopper<Bf16, Bf16, kWeight, WideFor::FewRows>,
-    multiply_on_hopper<Fp16, Fp16, kWeight, WideFor::FewRows>,
-    multiply_on_hopper<Bf16, float, kWeight, WideFor::FewRows>,
-    multiply_on_hopper<Fp16, float, kWeight, WideFor::FewRows>,
+    multiply_weights<Bf16, Bf16, WideFor::FewRows>, multiply_weights<Fp16, Fp16, WideFor::FewRows>,
+    multiply_weights<Bf16, float, WideFor::FewRows>,
+    multiply_weights<Fp16, float, WideFor::FewRows>,
     // A forward on sm_90a with its epilogue.
-    multiply_on_hopper<Bf16, Bf16, kForward, WideFor::Epilogue>,
-    multiply_on_hopper<Fp16, Fp16, kForward, WideFor::Epilogue>,
+    multiply_rows<Bf16, kForward, WideFor::Epilogue>,
+    multiply_rows<Fp16, kForward, WideFor::Epilogue>,
     // A gradient of the input that goes on to SwiGLU's.
-    multiply_on_hopper<Bf16, Bf16, kInput, WideFor::Gates>,
-    multiply_on_hopper<Fp16, Fp16, kInput, WideFor::Gates>};
+    multiply_rows<Bf16, kInput, WideFor::Gates>, multiply_rows<Fp16, kInput, WideFor::Gates>};
 constexpr std::size_t kPlain = kTypes * kTypes;
 constexpr std::size_t kOnTensorCores = 8;
 constexpr std::size_t kWeights = 4;
@@ -179,6 +176,14 @@ Launch<GroupedProduct> launch_of(const GroupedProduct& call) {
             // A block of an exchange takes a multiprocessor from a pair of them, which is then no
             // place for a cluster.
             .at_once = kTurnBlocks * pairs - (kTurnBlocks - 1) * kExchangeBlocks};
+  }
+  if (is_hopper && call.kind != kWeight) {
+    return {.kernel = kernels.hopper,
+            .blocks = std::clamp<std::int64_t>(most_tiles<kRowsHigh, kWarpSide>(call), 1,
+                                               limits->multiprocessors),
+            .threads = kWideThreads,
+            .shared_bytes = kRowBytes,
+            .at_once = limits->multiprocessors};
   }
   static_assert(kTileHigh == kWideHigh && kTileWide == kWideAcross, "both have the same tiles");
   return {.kernel = is_hopper ? kernels.hopper : kernels.portable,

@@ -24,9 +24,10 @@ __device__ inline int groups_of(const run::Rows& rows) {
   return rows.sizes == nullptr ? 1 : static_cast<int>(rows.groups);
 }
 
-/// For one whole warp: writes the sums of term(0) ... term(i - 1) for i from 0 to count.
+/// For one whole warp: writes the sums of term(0) ... term(i - 1) for i from 0 to count, and
+/// returns that of all.
 template <typename Term>
-__device__ void write_sums(int count, int* sums, Term term) {
+__device__ int write_sums(int count, int* sums, Term term) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   int before = 0;
   for (int first = 0; first < count; first += 32) {
@@ -40,6 +41,7 @@ __device__ void write_sums(int count, int* sums, Term term) {
     before += __shfl_sync(0xffffffffU, sum, 31);
   }
   if (lane == 0) sums[0] = 0;
+  return before;
 }
 
 /// For a whole block, which waits for it.

@@ -6,7 +6,7 @@
 // to make them take turns by a barrier was tried, and is no faster. Blocks of 32 are for
 // converted_hopper.cuh, since they would be promoted four times as often.
 //
-// A block of threads is that of product_hopper.cuh, with the same tiles of 128 x 256, slots and
+// A block of threads is that of product_rows.cuh, with the same tiles of 128 x 256, slots and
 // chunks, since 128 codes take as many bytes as 64 numbers of 16 bits. Other than there both
 // operands always lie along the depth, and each is one matrix for all groups:
 //
