@@ -457,6 +457,17 @@ double computed_in(const std::map<std::string, ModuleCost>& costs) {
   return all;
 }
 
+Result<double, Error> pace_of_process(std::size_t number, double first, double other) {
+  const double pace = first > 0 ? other / first : 1;
+  if (pace >= kLeastPace && pace <= kMostPace) return pace;
+  return Error{.kind = ErrorKind::Environment,
+               .message = fmt::format(
+                   "the device of process {} takes {:.3g} times as long to compute as the "
+                   "first one, and the paces of a model file are from {} to {}",
+                   number, pace, kLeastPace, kMostPace),
+               .help = "measure on devices of one kind, which nothing else uses"};
+}
+
 ModuleCost median_of(const std::vector<ModuleCost>& costs) {
   ModuleCost result;
   for (const auto kind :

@@ -45,6 +45,7 @@
 #include "run/modules/layer.h"
 #include "run/run.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -88,6 +89,10 @@ void state_rest(const Pace& working, const Pace& resting, ModuleCost& cost);
 /// Microseconds of a forward, an input half and a weight gradient of all modules together: by how
 /// much another device takes longer for these is its pace.
 [[nodiscard]] double computed_in(const std::map<std::string, ModuleCost>& costs);
+
+/// The pace of process `number`, whose device takes `other` where the first one's takes `first`; an
+/// error where no model file holds it, since a measurement that cannot be read is none.
+[[nodiscard]] Result<double, Error> pace_of_process(std::size_t number, double first, double other);
 
 /// Each time as the median of the same module's, measured some times. The clock of a device goes
 /// down as it gets warm, by up to a tenth within one measurement.

@@ -18,10 +18,6 @@ namespace {
 
 using Key = CostSetting::Key;
 
-// A model file has the same limits (core/text/model_reader.cpp).
-constexpr double kLeastPace = 0.1;
-constexpr double kMostPace = 10;
-
 struct KeyWord {
   std::string_view word;
   Key key;

@@ -296,7 +296,9 @@ std::variant<ModuleCosts, int> computed_between(Launched& launched, const Measur
           {.kind = ErrorKind::Environment,
            .message = fmt::format("process {} does not say what its device takes", process)});
     }
-    between.paces.push_back(first > 0 ? *other / first : 1);
+    const auto pace = run::pace_of_process(process, first, *other);
+    if (!pace) launched.end_all_for(pace.error());
+    between.paces.push_back(*pace);
   }
   return costs;
 }

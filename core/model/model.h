@@ -226,6 +226,11 @@ struct TransferCost {
   friend bool operator==(const TransferCost&, const TransferCost&) = default;
 };
 
+/// A device is not ten times as fast as another that it shares a step with: such a pace is a
+/// mistake.
+inline constexpr double kLeastPace = 0.1;
+inline constexpr double kMostPace = 10;
+
 struct Model {
   std::optional<Topology> topology;  ///< under Custom, `stages` holds it
   /// Each rank lists the stages of its chunks, and every stage from 0 to the last stands once;
@@ -236,8 +241,8 @@ struct Model {
   /// No rank performs an action in two groups.
   std::vector<CollectiveGroup> groups;
   TransferCost transfer;
-  /// The device of each rank takes so many times as long to compute as modules state; of ranks that
-  /// are not listed, as long.
+  /// The device of each rank takes so many times as long to compute as modules state, from
+  /// kLeastPace to kMostPace; of ranks that are not listed, as long.
   std::vector<double> paces;
   PlanOptions plan;
   std::optional<ModelConfiguration> configuration;  ///< derive() gives modules what follows from it

@@ -148,7 +148,6 @@ Read<std::vector<std::int32_t>> read_amax_group(const JsonValue& value, const Li
   return ranks;
 }
 
-// A device is not ten times as fast as another that it shares a step with; that is a mistake.
 Read<std::vector<double>> read_paces(const JsonValue& value, const Limits& limits) {
   if (value.type() != Type::Array) {
     return wrong_type(value, "`paces`", "an array with a number for each rank");
@@ -159,7 +158,7 @@ Read<std::vector<double>> read_paces(const JsonValue& value, const Limits& limit
       return over_limit(item->span(), fmt::format("more than {} ranks", limits.ranks),
                         "--max-ranks");
     }
-    const auto pace = read_real(*item, "a pace", 0.1, 10);
+    const auto pace = read_real(*item, "a pace", kLeastPace, kMostPace);
     if (!pace) return pace.error();
     paces.push_back(*pace);
   }

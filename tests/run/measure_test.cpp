@@ -291,6 +291,20 @@ TEST(Measure, WhatModulesComputeInIsAddedUp) {
             15);
 }
 
+TEST(Measure, APaceThatNoModelFileHoldsIsRefused) {
+  EXPECT_EQ(*pace_of_process(1, 100, 104), 1.04);
+  EXPECT_EQ(*pace_of_process(1, 100, 1000), 10);
+  EXPECT_EQ(*pace_of_process(1, 100, 10), 0.1);
+  EXPECT_EQ(*pace_of_process(1, 0, 0), 1);
+  const auto slow = pace_of_process(1, 100, 1250);
+  ASSERT_FALSE(slow);
+  EXPECT_EQ(slow.error().message,
+            "the device of process 1 takes 12.5 times as long to compute as the first one, and the "
+            "paces of a model file are from 0.1 to 10");
+  EXPECT_FALSE(pace_of_process(1, 100, 9));
+  EXPECT_FALSE(pace_of_process(1, 100, std::nan("")));
+}
+
 TEST(Measure, RestIsZeroWhereNothingIsToBeSeenOfIt) {
   const auto rest = [](const Pace& working, const Pace& resting) {
     ModuleCost cost{.forward = 10};
