@@ -47,6 +47,7 @@ class NcclMessages final : public run::MessageLibrary {
                Layout layout, std::int64_t message_bytes);
   ~NcclMessages() override;
 
+  [[nodiscard]] const char* name() const override { return "NCCL"; }
   void start() override {}
   [[nodiscard]] int rank() const override { return processes_.rank(); }
   [[nodiscard]] int size() const override { return processes_.size(); }

@@ -38,6 +38,9 @@ class MessageLibrary {
     Buffered,    ///< a send is over at once, and its bytes are copied
   };
 
+  /// Its name in messages to users, such as MPI.
+  [[nodiscard]] virtual const char* name() const = 0;
+
   /// Makes this process one of those that were launched together.
   virtual void start() = 0;
   [[nodiscard]] virtual int rank() const = 0;

@@ -22,6 +22,7 @@ constexpr const char* kTooLarge = "a message of 2 GiB or more";
 
 class OpenMpi final : public MessageLibrary {
  public:
+  [[nodiscard]] const char* name() const override { return "MPI"; }
   void start() override {
     check(MPI_Init(nullptr, nullptr));
     check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));

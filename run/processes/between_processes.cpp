@@ -45,9 +45,9 @@ void BetweenProcesses::prepare() {
 void BetweenProcesses::refuse(const Message& message) {
   error_ =
       Error{.kind = ErrorKind::Environment,
-            .message = fmt::format("{}, would have the tag {}, and MPI has none above {}",
+            .message = fmt::format("{}, would have the tag {}, and {} has none above {}",
                                    name_of(message, apart_.words), tag_of(message),
-                                   processes_.library().largest_tag()),
+                                   processes_.library().name(), processes_.library().largest_tag()),
             .help = apart_.division.per_process > 1
                         ? "tags number the ranks of a process: give a smaller --ranks-per-device"
                         : "tags number the messages of two ranks: give an order of fewer "

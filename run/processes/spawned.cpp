@@ -61,6 +61,7 @@ class Sockets final : public MessageLibrary {
     for (std::size_t i = 0; i < sockets.size(); ++i) peers_[i].socket = sockets[i];
   }
 
+  [[nodiscard]] const char* name() const override { return "the library of sockets"; }
   void start() override {}
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return static_cast<int>(peers_.size()); }

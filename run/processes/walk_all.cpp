@@ -141,8 +141,8 @@ WalkedRanks walk_all(Processes& processes, const Walkable& of) {
   Walk walk(of, processes.rank(), processes.library(), issued);
   if (const int largest = processes.library().largest_tag(); walk.tags() - 1 > largest) {
     WalkedRanks none;
-    none.silent = fmt::format("{} collectives have a tag each, and MPI has none above {}",
-                              walk.tags(), largest);
+    none.silent = fmt::format("{} collectives have a tag each, and {} has none above {}",
+                              walk.tags(), processes.library().name(), largest);
     return none;
   }
   bool met =

@@ -225,7 +225,7 @@ std::optional<Error> error_of_number(Post& post, std::uint32_t number, const Div
 }
 
 // Each holds the number of a message and both ranks' numbers within their processes.
-TEST(Tags, ThatMpiDoesNotHaveAreRefusedWithTheFlag) {
+TEST(Tags, ThatALibraryDoesNotHaveAreRefusedWithTheFlag) {
   const Division division{.ranks = 1000, .per_process = 500};
   Post post(2);
   EXPECT_FALSE(error_of_number(post, 8'589, division));
@@ -233,7 +233,7 @@ TEST(Tags, ThatMpiDoesNotHaveAreRefusedWithTheFlag) {
   ASSERT_TRUE(error);
   EXPECT_EQ(error->message,
             "message 8590 from rank 0 to rank 999, which nobody reads, would have the tag "
-            "2147500499, and MPI has none above 2147483647");
+            "2147500499, and the library of threads has none above 2147483647");
   EXPECT_EQ(error->help, "tags number the ranks of a process: give a smaller --ranks-per-device");
 }
 
@@ -247,7 +247,7 @@ TEST(Tags, GoAsFarAsTheLibrarySays) {
   ASSERT_TRUE(error);
   EXPECT_EQ(error->message,
             "message 32768 from rank 0 to rank 1, which nobody reads, would have the tag 32768, "
-            "and MPI has none above 32767");
+            "and the library of threads has none above 32767");
   EXPECT_EQ(error->help,
             "tags number the messages of two ranks: give an order of fewer "
             "microbatches");

@@ -58,6 +58,7 @@ class ThreadLibrary final : public MessageLibrary {
  public:
   ThreadLibrary(Post& post, int rank) : post_(post), rank_(rank) {}
 
+  [[nodiscard]] const char* name() const override { return "the library of threads"; }
   void start() override {}
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return post_.size; }

@@ -56,7 +56,7 @@ TEST(WalkedCollectives, AreNumberedOnceForAllRanks) {
 TEST(WalkedCollectives, AreNotWalkedWithMoreTagsThanThereAre) {
   const std::string actions = "F1.0 F2.0 B2.0 B1.0 reduce2 reduce1";
   EXPECT_EQ(walked_by_two(actions, actions, 0).difference,
-            "2 collectives have a tag each, and MPI has none above 0");
+            "2 collectives have a tag each, and the library of threads has none above 0");
 }
 
 TEST(WalkedCollectives, ThatDifferAtTheSamePointAreNeverOver) {
