@@ -12,6 +12,7 @@
 #include "cli/options/files.h"
 #include "cli/options/launched.h"
 #include "cli/options/numbers.h"
+#include "cli/options/progress.h"
 #include "core/model/derive.h"
 #include "core/text/model_printer.h"
 #include "run/modules/layer.h"
@@ -126,9 +127,10 @@ run::MeasureOptions options_for(const MeasureRequest& request, const run::Engine
 }
 
 // Two ranks take twice the memory, which a device may not have.
-void note_unmeasured(const Module& module, std::string_view what, const run::RunFailure& failure) {
-  print_stderr(fmt::format("note: {} of module `{}` is not measured: {}\n", what, module.name,
-                           failure.message));
+std::string unmeasured(const Module& module, std::string_view what,
+                       const run::RunFailure& failure) {
+  return fmt::format("note: {} of module `{}` is not measured: {}\n", what, module.name,
+                     failure.message);
 }
 
 // The members of the largest group that performs one of these actions; 1 if there is none.
@@ -157,11 +159,22 @@ struct MeasuredBetween {
 
 using ModuleCosts = std::map<std::string, ModuleCost>;
 
+using Notes = std::vector<std::string>;
+
+// Standard error has a line about progress meanwhile, so that notes come when that has gone.
+void print_all(const Notes& notes) {
+  for (const std::string& note : notes) print_stderr(note);
+}
+
 // The medians over some rounds of all modules. Each time has an engine of its own, which gives its
 // memory back at its end.
-std::variant<ModuleCosts, Error, run::RunFailure> costs_of_modules(const MeasureRequest& request,
-                                                                   const Model& model, int ordinal,
-                                                                   bool exchanges) {
+std::variant<ModuleCosts, Error, run::RunFailure> medians_of_modules(const MeasureRequest& request,
+                                                                     const Model& model,
+                                                                     int ordinal, bool exchanges,
+                                                                     Notes& notes) {
+  // Each is measured by itself and beside another rank.
+  Progress progress("measure", 2 * kRounds * model.modules.list.size());
+  std::uint64_t done = 0;
   std::map<std::string, std::vector<ModuleCost>> measured;
   for (int round = 0; round < kRounds; ++round) {
     for (const Module& module : model.modules.list) {
@@ -176,18 +189,45 @@ std::variant<ModuleCosts, Error, run::RunFailure> costs_of_modules(const Measure
       const auto cost = run::measure_module(**engine, module, options);
       if (!cost) return cost.error();
       measured[module.name].push_back(*cost);
+      progress.set(++done);
       engine->reset();
       auto of_two = engine_for(request.device, ordinal);
       if (!of_two) return of_two.error();
       const auto beside = run::measure_beside(**of_two, module, options);
       if (beside) measured[module.name].back().beside = *beside;
       if (!beside && !on_device(**of_two)) return beside.error();
-      if (!beside && round == 0) note_unmeasured(module, "beside", beside.error());
+      if (!beside && round == 0) notes.push_back(unmeasured(module, "beside", beside.error()));
+      progress.set(++done);
     }
   }
   ModuleCosts costs;
   for (const auto& [name, of_rounds] : measured) costs[name] = run::median_of(of_rounds);
   return costs;
+}
+
+std::variant<ModuleCosts, Error, run::RunFailure> costs_of_modules(const MeasureRequest& request,
+                                                                   const Model& model, int ordinal,
+                                                                   bool exchanges) {
+  Notes notes;
+  auto costs = medians_of_modules(request, model, ordinal, exchanges, notes);
+  print_all(notes);
+  return costs;
+}
+
+// Measures messages between two ranks of this process, which are copies.
+std::variant<TransferCost, Error, run::RunFailure> cost_of_copies(const MeasureRequest& request,
+                                                                  const Module& module,
+                                                                  run::Engine& engine,
+                                                                  std::int64_t bytes,
+                                                                  Notes& notes) {
+  const Progress progress("measure messages");
+  const auto transfer = run::measure_transfer(engine, bytes);
+  if (!transfer) return transfer.error();
+  const auto hop = run::measure_hop(engine, module, options_for(request, engine));
+  if (!hop && !on_device(engine)) return hop.error();
+  if (!hop) notes.push_back(unmeasured(module, "the way from task to task", hop.error()));
+  if (!hop || !*hop) return *transfer;
+  return run::with_hop(*transfer, **hop, bytes_handed_on(module));
 }
 
 // Writes what was measured. Without `between` messages are copies, and are measured here.
@@ -207,14 +247,13 @@ int write_measured(const MeasureRequest& request, const ModelFile& file, int ord
   auto engine = engine_for(request.device, ordinal);
   if (!engine) return fail(engine.error());
   if (const auto bytes = message_bytes(file.model); bytes && !between) {
-    const auto transfer = run::measure_transfer(**engine, *bytes);
-    if (!transfer) return fail(transfer.error());
-    costs.transfer = *transfer;
-    const Module& module = file.model.modules.list.front();
-    const auto hop = run::measure_hop(**engine, module, options_for(request, **engine));
-    if (!hop && !on_device(**engine)) return refuse_failure(hop.error());
-    if (!hop) note_unmeasured(module, "the way from task to task", hop.error());
-    if (hop && *hop) costs.transfer = run::with_hop(*transfer, **hop, bytes_handed_on(module));
+    Notes notes;
+    const auto cost =
+        cost_of_copies(request, file.model.modules.list.front(), **engine, *bytes, notes);
+    print_all(notes);
+    if (const auto* error = std::get_if<Error>(&cost)) return fail(*error);
+    if (const auto* failure = std::get_if<run::RunFailure>(&cost)) return refuse_failure(*failure);
+    costs.transfer = std::get<TransferCost>(cost);
   }
   const std::string text = with_costs(file.source.text, costs);
   if (const auto failed = write_output(request.output, text)) return fail(*failed);
@@ -398,6 +437,7 @@ int measure(MeasureRequest& request) {
 
 Run add_measure(CLI::App& command) {
   command.footer(
+      "On a terminal a line on standard error says how many of its measurements are done.\n\n"
       "Example: capo measure --model model.json -o costs.json && capo simulate step.order --model "
       "costs.json");
   auto request = std::make_shared<MeasureRequest>();

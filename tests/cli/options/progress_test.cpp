@@ -3,6 +3,7 @@
 // of the command line that compares standard error.
 
 #include "tests/support/run_capo.h"
+#include "tests/support/scratch_folder.h"
 
 #include <gtest/gtest.h>
 
@@ -13,44 +14,66 @@
 #include <array>
 #include <csignal>
 #include <string>
+#include <vector>
 
 namespace capo {
 namespace {
 
-// Starts a long sweep on a terminal of its own, interrupts it once it has shown its line, and
-// returns what the terminal showed and the status it left.
+// What a terminal showed of a command, and the status that it left.
 struct Watched {
   std::string shown;
   int status = 0;
 };
 
-Watched interrupt_a_sweep() {
+// Starts a command on a terminal of its own. One that is to be interrupted is as soon as it has
+// shown its line.
+Watched watched(std::vector<std::string> arguments, bool interrupted) {
+  const std::string line = "capo: " + arguments.front() + ", ";
+  std::string name = "capo";
+  std::vector<char*> words{name.data()};
+  for (std::string& argument : arguments) words.push_back(argument.data());
+  words.push_back(nullptr);
   int terminal = -1;
   const pid_t child = forkpty(&terminal, nullptr, nullptr, nullptr);
   if (child == 0) {
-    execl(testing_support::program_under_test(), "capo", "sweep", "zbv-1p", "zbv-1.5p", "zbv-2p",
-          "--ranks", "32", "--microbatches", "2000,2001,2002,2003,2004,2005,2006,2007,2008,2009",
-          "--threads", "1", static_cast<char*>(nullptr));
+    execv(testing_support::program_under_test(), words.data());
     _exit(127);
   }
   Watched watched;
   std::array<char, 256> buffer{};
-  while (watched.shown.find("capo: sweep, ") == std::string::npos) {
+  while (!interrupted || watched.shown.find(line) == std::string::npos) {
     const ssize_t got = read(terminal, buffer.data(), buffer.size());
     if (got <= 0) break;
     watched.shown.append(buffer.data(), static_cast<std::size_t>(got));
   }
-  kill(child, SIGINT);
+  if (interrupted) kill(child, SIGINT);
   waitpid(child, &watched.status, 0);
   close(terminal);
   return watched;
 }
 
 TEST(Progress, IsShownOnATerminalAndCtrlCStopsAtOnce) {
-  const Watched watched = interrupt_a_sweep();
-  EXPECT_NE(watched.shown.find("of 30"), std::string::npos) << watched.shown;
-  ASSERT_TRUE(WIFEXITED(watched.status));
-  EXPECT_EQ(WEXITSTATUS(watched.status), 130);
+  const Watched sweep =
+      watched({"sweep", "zbv-1p", "zbv-1.5p", "zbv-2p", "--ranks", "32", "--microbatches",
+               "2000,2001,2002,2003,2004,2005,2006,2007,2008,2009", "--threads", "1"},
+              true);
+  EXPECT_NE(sweep.shown.find("of 30"), std::string::npos) << sweep.shown;
+  ASSERT_TRUE(WIFEXITED(sweep.status));
+  EXPECT_EQ(WEXITSTATUS(sweep.status), 130);
+}
+
+std::string model_of_seconds(const testing_support::ScratchFolder& folder) {
+  return folder.write("model.json", R"({
+    "modules": {"fc": {"kind": "linear", "dtype": "bf16",
+                       "shape": {"tokens": 1024, "hidden": 2048, "ffn": 2048}}},
+    "layers": "fc"})");
+}
+
+TEST(Progress, SaysHowManyMeasurementsAreDone) {
+  const testing_support::ScratchFolder folder;
+  const Watched measure =
+      watched({"measure", "--model", model_of_seconds(folder), "--device", "host"}, true);
+  EXPECT_NE(measure.shown.find("of 6, "), std::string::npos) << measure.shown;
 }
 
 }  // namespace
