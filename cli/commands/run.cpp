@@ -222,12 +222,14 @@ int run_through(Gate gate, Start start, const JudgedInput& judged, const run::Co
     return refuse_unverified(judged, *why, request, model.options, engine);
   }
   const auto& plan = std::get<0>(admitted);
-  Progress progress("run", request.options.replays);
   run::RunOptions options = request.options;
   options.sends = run::mode_of(model.options.environment);
   options.warm_up = request.warm_up.value_or(request.predict ? warm_up_of(engine) : 0);
-  options.replayed = [&](std::uint32_t number) { progress.set(number); };
-  auto report = start(engine, plan, options);
+  auto report = [&] {
+    Progress progress("run", request.options.replays);  // its line is gone when others are printed
+    options.replayed = [&](std::uint32_t number) { progress.set(number); };
+    return start(engine, plan, options);
+  }();
   if (!report) return report_failure(report.error(), request, plan.step(), engine.name());
   if (request.launched != nullptr && !request.launched->reports()) return kAccepted;
   report->predicted_makespan = predicted;

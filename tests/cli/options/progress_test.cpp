@@ -76,5 +76,19 @@ TEST(Progress, SaysHowManyMeasurementsAreDone) {
   EXPECT_NE(measure.shown.find("of 6, "), std::string::npos) << measure.shown;
 }
 
+TEST(Progress, IsGoneWhenARunReports) {
+  const testing_support::ScratchFolder folder;
+  const Watched run = watched({"run", "--order", "[1,-1]", "--model", model_of_seconds(folder),
+                               "--device", "host", "--replays", "1", "--float64", "none"},
+                              false);
+  ASSERT_TRUE(WIFEXITED(run.status));
+  EXPECT_EQ(WEXITSTATUS(run.status), 0);
+  const std::size_t report = run.shown.find("<order>: accepted");
+  ASSERT_NE(report, std::string::npos) << run.shown;
+  const std::size_t line = run.shown.rfind("capo: run, ", report);
+  if (line == std::string::npos) return;  // the machine took less than a second
+  EXPECT_NE(run.shown.substr(line, report - line).find("\033[K"), std::string::npos) << run.shown;
+}
+
 }  // namespace
 }  // namespace capo
