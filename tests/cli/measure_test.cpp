@@ -112,8 +112,9 @@ TEST(MeasureCommand, WithAFileTellsWhatItMeasured) {
                                     "host", "--predict", "--format", "json", "--float64", "none"});
   const json report = json::parse(as_json.out);
   const json cost = json::parse(folder.read("costs.json"))["modules"]["fc"]["cost"];
-  const double sum =
-      cost["forward"].get<double>() + cost["backward"].get<double>() + cost["weight"].get<double>();
+  // The first backward adds its dummy to nothing, which takes a third (docs/simulation.md).
+  const double sum = cost["forward"].get<double>() + cost["backward"].get<double>() +
+                     cost["weight"].get<double>() + cost.value("autograd", 0.0) / 3;
   EXPECT_NEAR(report["simulated_makespan_us"].get<double>(), sum, 1e-6 * sum);
   EXPECT_TRUE(report["float64"].is_null());
 }
