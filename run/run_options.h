@@ -31,7 +31,7 @@ enum class Float64 : std::uint8_t {
   LeftOut,
 };
 
-/// Multiply-adds of float64, about a quarter of an hour of a processor.
+/// Multiply-adds of float64, some minutes of a processor.
 inline constexpr double kFloat64Limit = 1e12;
 /// Rows of each microbatch, and columns of each weight (run/reference/sampled_reference.h).
 inline constexpr std::int64_t kFloat64Samples = 8;

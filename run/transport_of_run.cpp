@@ -58,8 +58,8 @@ MessageWords words_for(const PlannedStep& step, const StepLayers& layers, const 
   return [words = std::move(words)](const Message& message) { return words.at(message); };
 }
 
-// Float64 is compared in one process, for which the others wait; it takes a processor a second for
-// a billion multiply-adds, and ten if many share it.
+// Float64 is compared in one process, for which the others wait; it takes a slow processor a second
+// for a billion multiply-adds, and ten if many share it.
 Processes::Duration patience_of(const PlannedStep& step, const StepLayers& layers,
                                 const RunOptions& options) {
   if (options.float64 == Float64::LeftOut) return {};

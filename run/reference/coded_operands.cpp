@@ -93,12 +93,8 @@ Values coded_rows(Coding coding, const Values& x, std::int64_t columns) {
 }
 
 Values coded_columns(Coding coding, const Product& p, const Values& x, std::int64_t columns) {
-  std::vector<std::vector<std::int64_t>> rows_of(p.groups);
-  for (std::int64_t row = 0; row < std::ssize(p.group); ++row) {
-    rows_of[p.group[row]].push_back(row);
-  }
   Values coded = x;
-  for (const std::vector<std::int64_t>& rows : rows_of) {
+  for (const std::vector<std::int64_t>& rows : rows_of_groups(p)) {
     for (std::int64_t first = 0; first < std::ssize(rows); first += deep(coding)) {
       const std::int64_t count = std::min(deep(coding), std::ssize(rows) - first);
       for (std::int64_t column = 0; column < columns; ++column) {

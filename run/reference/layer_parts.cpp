@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 namespace capo::run::reference {
 
@@ -31,51 +30,7 @@ double sigmoid(double value) {
   return 1 / (1 + std::exp(-value));
 }
 
-// The weights of a row's group.
-const double* weights_of(const Product& p, const Values& w, std::int64_t row) {
-  return w.data() + p.group[row] * p.out * p.in;
-}
-
-void add_scaled(double* to, const double* from, std::int64_t count, double by) {
-  for (std::int64_t i = 0; i < count; ++i) to[i] += by * from[i];
-}
-
 }  // namespace
-
-Values output_of(const Product& p, const Values& x, const Values& w) {
-  Values y(p.rows * p.out);
-  for (std::int64_t row = 0; row < std::ssize(p.group); ++row) {
-    const double* const in = x.data() + row * p.in;
-    const double* const weights = weights_of(p, w, row);
-    for (std::int64_t o = 0; o < p.out; ++o) {
-      y[row * p.out + o] = std::inner_product(in, in + p.in, weights + o * p.in, 0.0);
-    }
-  }
-  return y;
-}
-
-Values input_gradient(const Product& p, const Values& dy, const Values& w) {
-  Values dx(p.rows * p.in);
-  for (std::int64_t row = 0; row < std::ssize(p.group); ++row) {
-    // The weights are read in the order in which they lie, which takes a tenth of the time.
-    const double* const weights = weights_of(p, w, row);
-    for (std::int64_t o = 0; o < p.out; ++o) {
-      add_scaled(dx.data() + row * p.in, weights + o * p.in, p.in, dy[row * p.out + o]);
-    }
-  }
-  return dx;
-}
-
-Values weight_gradient(const Product& p, const Values& dy, const Values& x) {
-  Values dw(p.groups * p.out * p.in);
-  for (std::int64_t row = 0; row < std::ssize(p.group); ++row) {
-    double* const of_group = dw.data() + p.group[row] * p.out * p.in;
-    for (std::int64_t o = 0; o < p.out; ++o) {
-      add_scaled(of_group + o * p.in, x.data() + row * p.in, p.in, dy[row * p.out + o]);
-    }
-  }
-  return dw;
-}
 
 Values with_bias(const Product& p, Values y, const Values& bias, const Values& scales) {
   for (std::int64_t row = 0; row < std::ssize(p.group); ++row) {

@@ -6,8 +6,9 @@
 // by rows. Rows that are in no group stay zero in every result and add nothing to a sum; with a
 // norm every row is in a group.
 //
-// Tested by finite_differences_test.cpp, layer_by_hand_test.cpp and attention_parts_test.cpp in
-// tests/run/reference/.
+// Products are in layer_products.cpp, operands of codes in coded_operands.cpp. Tested by
+// finite_differences_test.cpp, layer_by_hand_test.cpp, layer_products_test.cpp and
+// attention_parts_test.cpp in tests/run/reference/.
 
 #pragma once
 
@@ -32,6 +33,8 @@ struct Product {
   std::int64_t out = 0;
 };
 
+/// The rows of each group, ascending.
+[[nodiscard]] std::vector<std::vector<std::int64_t>> rows_of_groups(const Product& p);
 [[nodiscard]] Values output_of(const Product& p, const Values& x, const Values& w);
 [[nodiscard]] Values input_gradient(const Product& p, const Values& dy, const Values& w);
 [[nodiscard]] Values weight_gradient(const Product& p, const Values& dy, const Values& x);
