@@ -267,7 +267,7 @@ class VariantSearch {
   }
 
   // The named ones keep their ranks as they are, since starts are of these, even if there is one
-  // that is the same but for ranks that are alike.
+  // that is the same but for ranks that are alike. Each is looked at, however few moves there are.
   void look_at_named() {
     std::vector<Frame> frames{of_.frame};
     frames.insert(frames.end(), of_.named.begin(), of_.named.end());
