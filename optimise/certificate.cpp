@@ -169,7 +169,7 @@ class Derivation {
     return if_so(half == Half::Weight ? a >= b : a > b);
   }
 
-  // The time of all tasks of a task's rank that come before it, or of its forwards alone.
+  // The time of all tasks of a task's rank that come before it.
   [[nodiscard]] double work_before(SeriesId series, std::uint32_t k) const {
     double work = 0;
     for (const SeriesId each : problem_.of_rank[problem_.series[series].rank]) {
@@ -508,7 +508,7 @@ Shown by_formula(const Problem& problem, Objective objective, const Bound& bound
   return {.rank = rank,
           .value = bound.value,
           .text = fmt::format("\"facts\": [{}],\n\"argument\": {{\"by\": \"{}\", \"from\": [{}]}}",
-                              facts, bound.by, fmt::join(from, ","))};
+                              facts, by, fmt::join(from, ","))};
 }
 
 Shown by_machine(const Problem& problem, Objective objective) {

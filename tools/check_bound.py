@@ -103,6 +103,8 @@ class Problem:
                 if before is None or self.rank[before] == self.rank[stage]:
                     require(self.lag[kind, stage] == 0, f"problem: {kind}{stage} waits for no message and has a lag")
         self.all_holds = dict(self.holds)  # with what is made again
+        # By stage: what it gives up beyond what it takes, what is made again among both.
+        self.gift = {stage: -sum(self.holds[kind, stage] for kind in KINDS) - made for stage, made in self.remakes.items()}
         self.links = self.links_of(given["links"]) if "links" in given else None
         self.takes.update({("W", stage): self.least_weight(stage) for stage in self.in_call})
         for stage, made in self.remakes.items():
@@ -222,8 +224,7 @@ class Problem:
         return time if behind is None else time + self.residence(behind) + self.lag["F", behind] + self.lag["B", stage]
 
     def require_no_gift(self, stage, what):
-        more = -sum(self.holds[kind, stage] for kind in KINDS)
-        require(more <= ROUNDING * self.holds["F", stage], f"{what}: stage {stage} gives up more than it takes")
+        require(self.gift[stage] <= ROUNDING * (self.all_holds["F", stage] + self.remakes[stage]), f"{what}: stage {stage} gives up more than it takes")
 
     def stages_of(self, rank):
         return [stage for stage, of in enumerate(self.rank) if of == rank]
@@ -833,14 +834,14 @@ def check(given, explain=False):
     """Returns the bound, what the orders come to, and why the bound is one."""
     problem, value, why = shown_by(given, explain)
     bound = number(given["bound"], "bound", 0)
-    everything = given.get("exhaustive")
     require(bound <= value * (1 + ROUNDING), f"bound: the argument shows {shown(value)}, not {given['bound']}")
     makespan, span, most = run(problem, given["orders"])
     require_same(given["makespan"], makespan, "makespan")
     require_same(given["span"], span, "span")
     require(problem.limit is None or most <= problem.limit, f"orders: a rank holds {shown(most)}, more than the limit")
     reached = makespan if given["objective"] == "makespan" else span
-    if everything is not None:
+    if "exhaustive" in given:
+        everything = given["exhaustive"]
         require_same(everything["below"], reached, "exhaustive: what nothing is below")
         require(is_count(everything["nodes"]) and everything["nodes"] > 0, "exhaustive: nodes is no count above 0")
         require(set(everything) == {"below", "nodes"}, "exhaustive: it has other fields")
@@ -861,9 +862,12 @@ def main():
     except Wrong as wrong:
         print(f"wrong: {wrong}")
         return 1
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as wrong:
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError) as wrong:
         print(f"wrong: it is no certificate: {wrong!r}")
         return 1
+    except OSError as wrong:
+        print(f"check_bound.py: {wrong}", file=sys.stderr)
+        return 2
     print(f"right: {why}")
     if "exhaustive" in given:
         print(f"not checked: capo searched all orders, with {given['exhaustive']['nodes']} nodes, and says that none is below "

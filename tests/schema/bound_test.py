@@ -20,6 +20,9 @@ import tempfile
 
 import jsonschema
 
+# The closed form L3 is the argument of memory, and is told so.
+BY_L3 = "--ranks 3 --microbatches 12 --placement v --cost f=1,b=2,w=0.2,comm=1 --memory 1 --objective span"
+RECOMPUTED = "--ranks 3 --microbatches 4 --cost f=2,b=3,w=1 --mem f=1,b=0,w=-1,keep=0.5 --recompute all --memory 1 --objective span"
 # Each step of reasoning is needed for one of these or of those by chance.
 CASES = [
     "--ranks 4 --microbatches 8",
@@ -43,9 +46,10 @@ CASES = [
     "--ranks 2 --microbatches 4 --cost f=3,b=2,w=6,comm=2,fuse=0.5 --memory 2 --fuse-w 4",
     "--ranks 1 --microbatches 8 --cost f=1,b=1,w=4,fuse=0.25 --memory 2 --fuse-w 4",
     "--ranks 3 --microbatches 4 --placement bidirectional --cost f=10,b=16,w=4,comm=1 --memory 2",
-    "--ranks 3 --microbatches 4 --cost f=2,b=3,w=1 --mem f=1,b=0,w=-1,keep=0.5 --recompute all --memory 1 --objective span",
+    RECOMPUTED,
     "--ranks 3 --microbatches 5 --cost f=2,b=3,w=1 --mem f=1,b=-0.9,w=-0.1,keep=0.5 --recompute r0,r2 --memory 1.2",
     "--ranks 2 --microbatches 4 --cost f=2,b=3,w=1 --mem f=1,b=0,w=-1,keep=0.1 --recompute all --memory 1.4",
+    BY_L3,
     "--ranks 2 --microbatches 4 --placement v --cost f=2,b=3,w=4,re=1,fuse=0.5 --mem f=1,b=0,w=-1,keep=0.1 --recompute c1 --fuse-w 2 --memory 1.5",
     "--ranks 4 --microbatches 4 --placement free --cost f=3,b=4,w=2,comm=1 --cost r0-r1:comm=5 --cost r2-r3:comm=5 --memory 2",
     "--ranks 3 --microbatches 6 --placement free --cost f=3,b=4,w=2,comm=1 --cost r1:f=5 --memory 1.2 --mem f=1,b=-0.5,w=-0.5",
@@ -212,7 +216,28 @@ def prove_by_program(source, folder, certificate):
     assert wrong.returncode == 1 and wrong.stdout == "wrong: bound: the argument shows 27, not 27.5\n", wrong
     for text in ("", "[]", "{}", '{"schema": 1, "objective": "makespan", "problem": 1}'):
         assert run(text).returncode == 1, text
+    for changed in ({"exhaustive": None}, {"bound": 10**400}):
+        none = run(json.dumps({**certificate, **changed}))
+        assert none.returncode == 1 and none.stdout.startswith("wrong: ") and not none.stderr, (changed, none)
     assert subprocess.run(program, capture_output=True).returncode == 2
+    missing = subprocess.run([*program, str(folder / "none.json")], capture_output=True, text=True)
+    assert missing.returncode == 2 and "none.json" in missing.stderr and "Traceback" not in missing.stderr, missing
+
+
+def prove_that_gifts_are_seen(checker, certificate):
+    """A weight gradient that gives up more than its stage takes, what is made again included, makes room for others."""
+    changed = copy.deepcopy(certificate)
+    changed["facts"], changed["argument"] = [], {"by": "memory", "from": []}
+    assert float(checker.shown_by(changed)[1]) <= certificate["span"]
+    for stage in changed["problem"]["stages"]:
+        assert stage["remakes"] == 0.5, stage
+        stage["holds"][2] = -3
+    try:
+        checker.shown_by(changed)
+    except checker.Wrong as wrong:
+        assert "gives up more than it takes" in str(wrong), wrong
+    else:
+        raise AssertionError("a gift is taken for none")
 
 
 def main():
@@ -223,6 +248,8 @@ def main():
         folder = pathlib.Path(name)
         fixed = [certificate_of(capo, flags.split(), folder) for flags in CASES]
         prove_by_program(source, folder, fixed[0])
+        prove_that_gifts_are_seen(checker, fixed[CASES.index(RECOMPUTED)])
+        assert fixed[CASES.index(BY_L3)]["argument"]["by"] == "memory", fixed[CASES.index(BY_L3)]["argument"]
         certificates = list(fixed)
         for flags, row in optima(source, dice):
             certificates.append(certificate_of(capo, flags, folder))
