@@ -103,7 +103,7 @@ class Problem:
                 if before is None or self.rank[before] == self.rank[stage]:
                     require(self.lag[kind, stage] == 0, f"problem: {kind}{stage} waits for no message and has a lag")
         self.all_holds = dict(self.holds)  # with what is made again
-        # By stage: what it gives up beyond what it takes, what is made again among both.
+        # A stage's gift is what it gives up beyond what it takes; both count what is made again.
         self.gift = {stage: -sum(self.holds[kind, stage] for kind in KINDS) - made for stage, made in self.remakes.items()}
         self.links = self.links_of(given["links"]) if "links" in given else None
         self.takes.update({("W", stage): self.least_weight(stage) for stage in self.in_call})

@@ -15,9 +15,9 @@
 // A product without an epilogue is divided as row_division.h does it. One with an epilogue has
 // tiles of 256 columns: of a forward, 128 of either side (product_results.cuh).
 //
-// Descriptors end where a group does: rows behind it arrive as zeros, which cost less power than
-// rows of the next group would, and nothing of L2. Each element adds in ascending order of depth,
-// 16 at once, whatever the tile it lies in.
+// Descriptors end where a group does: rows behind it arrive as zeros, and nothing of the next group
+// is read for them. Each element adds in ascending order of depth, 16 at once, whatever the tile it
+// lies in.
 //
 // A block divides its shared memory so:
 //

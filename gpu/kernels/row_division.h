@@ -5,8 +5,9 @@
 // two narrower tiles, or in four for at most a quarter. Where tiles of 192 columns would be over
 // sooner than those of 256 they take their place, and are not cut.
 //
-// Nothing of it changes how an element is added up. It is computed on the device, where sizes are,
-// and in 32 bits: a block has nothing else to do meanwhile. Tested by row_division_test.cpp.
+// However a call is divided, each element is added up in the same way. Blocks compute the division
+// on the device, where sizes are, and in 32 bits, since they have nothing else to do meanwhile.
+// Tested by row_division_test.cpp.
 
 #pragma once
 

@@ -19,7 +19,7 @@
 namespace capo {
 namespace {
 
-// What a terminal showed of a command, and the status that it left.
+// This is what a terminal showed of a command, and the status that it left.
 struct Watched {
   std::string shown;
   int status = 0;
