@@ -49,7 +49,7 @@ inline constexpr int kRowBytes = kRowSlots * kRowSlotBytes;
 /// A tile on its way through a block.
 struct RowJob {
   RowTile tile;   ///< of group -1 behind the last
-  TileMap* map;   ///< of the operand that a warp brings
+  int map;        ///< the place of the descriptor in its ring, for the warp that brings an operand
   bool is_plain;  ///< multiplied without the engine
 };
 
@@ -158,13 +158,18 @@ class RowProduct {
 
   // --- jobs ---
 
+  template <bool kOfRows>
+  [[nodiscard]] __device__ TileMap* map_at(int place) const {
+    return kOfRows ? &maps().a[place] : &maps().b[place];
+  }
   // For a warp that asks: the tile that a walk is at, with its descriptors.
   template <bool kOfRows>
   [[nodiscard]] __device__ RowJob job_of(const RowWalk& walk) {
-    if (walk.is_over()) return {{{.group = -1}}, nullptr, false};
+    if (walk.is_over()) return {{{.group = -1}}, 0, false};
     const RowTile& tile = walk.tile();
-    if (!is_aligned(call_.w[tile.group])) return {tile, nullptr, true};
-    if (tile.group != before_.group || (!kOfRows && tile.wide != before_.wide)) {
+    if (!is_aligned(call_.w[tile.group])) return {tile, 0, true};
+    constexpr bool kByWidth = !kOfRows && kIsForward && kFor == WideFor::Rows;
+    if (tile.group != before_.group || (kByWidth && tile.wide != before_.wide)) {
       at_ = (at_ + 1) % kRing;
       TileMap& draft = kOfRows ? shared_.a_draft : shared_.b_draft;
       if (threadIdx.x % 32 == 0) {
@@ -172,13 +177,13 @@ class RowProduct {
           redraft_rows(draft, shared_.tiles.first_row[tile.group + 1]);
         } else {
           redraft_data(draft, call_.w[tile.group]);
-          if (kFor == WideFor::Rows && kIsForward) redraft_box_rows(draft, tile.wide);
+          if (kByWidth) redraft_box_rows(draft, tile.wide);
         }
       }
-      put_map(draft, kOfRows ? &maps().a[at_] : &maps().b[at_]);
+      put_map(draft, map_at<kOfRows>(at_));
     }
     before_ = tile;
-    return {tile, kOfRows ? &maps().a[at_] : &maps().b[at_], false};
+    return {tile, at_, false};
   }
   template <bool kOfRows>
   [[nodiscard]] __device__ RowJob next_job_of(RowWalk& walk) {
@@ -213,20 +218,21 @@ class RowProduct {
     const std::uint32_t full = shared_address(&shared_.slot_full[slot]);
     const std::uint32_t a = slot_address(slot);
     const std::uint32_t b = a + kRowBytesOfA;
+    const TileMap* map = map_at<kOfRows>(job.map);
     arrive_expecting(full, kOfRows ? kRowBytesOfA : job.tile.wide * kRowsDeep * 2);
     if constexpr (kOfRows) {
-      copy_box(a, job.map, shared_.tiles.first_row[job.tile.group] + job.tile.row, depth, full);
+      copy_box(a, map, shared_.tiles.first_row[job.tile.group] + job.tile.row, depth, full);
     } else if constexpr (kFor == WideFor::Epilogue) {
       const Sides sides = sides_of(call_, job.tile, kSide);
-      copy_box(b, job.map, sides.left, depth, full);
-      copy_box(b + kSide * kRowsDeep * 2, job.map, sides.right, depth, full);
+      copy_box(b, map, sides.left, depth, full);
+      copy_box(b + kSide * kRowsDeep * 2, map, sides.right, depth, full);
     } else if constexpr (kIsForward) {
-      copy_box(b, job.map, job.tile.column, depth, full);
+      copy_box(b, map, job.tile.column, depth, full);
     } else {
 #pragma unroll
       for (int piece = 0; piece < kRowsWide / kPiece; ++piece) {
         if (piece * kPiece >= job.tile.wide) break;
-        copy_box(b + static_cast<std::uint32_t>(piece * kPieceBytes), job.map, depth,
+        copy_box(b + static_cast<std::uint32_t>(piece * kPieceBytes), map, depth,
                  job.tile.column + piece * kPiece, full);
       }
     }
@@ -275,42 +281,23 @@ class RowProduct {
     }
   }
 
-  // Adds up all slices; a slot is left when the products that read it are over, one slice later.
   template <int kBands>
   __device__ void multiply(float (&sums)[kBands][8][4]) {
     const auto skipped = static_cast<std::uint32_t>(half_of_thread() * kRowBytesOfA / kHalves);
-    int before = 0;
-    const int count = slices();
-    for (int slice = 0; slice < count; ++slice) {
-      const int slot = slot_turn_.at();
-      wait_for(shared_address(&shared_.slot_full[slot]), slot_turn_.parity());
+    add_up(shared_, slot_turn_, slices(), [&](int slot) {
       const std::uint64_t a = shared_matrix(slot_address(slot) + skipped, kPieceBytes);
       const std::uint64_t b = shared_matrix(slot_address(slot) + kRowBytesOfA, kPieceBytes);
-      begin_products();
 #pragma unroll
       for (int step = 0; step < kRowsDeep / 16; ++step) {
         multiply_bands<T, Contiguity::AlongDepth, kB>(
             sums, a + static_cast<std::uint64_t>(step * kStep<Contiguity::AlongDepth>),
             b + static_cast<std::uint64_t>(step * kStep<kB>));
       }
-      close_products();
-      if (slice > 0) {
-        wait_for_products<1>();
-        leave(before);
-      }
-      before = slot;
-      slot_turn_.advance();
-    }
-    wait_for_products<0>();
-    leave(before);
+    });
   }
   // From one 16 of depth to the next, in units of 16 bytes.
   template <Contiguity kOperand>
   static constexpr int kStep = kOperand == Contiguity::AlongDepth ? 2 : 16 * 128 / 16;
-
-  __device__ void leave(int slot) const {
-    if (threadIdx.x % 32 == 0) arrive(shared_address(&shared_.slot_empty[slot]));
-  }
 
   __device__ void multiply_tile_plainly(const Product<T, T>& product, const RowTile& tile) const {
     if constexpr (kFor == WideFor::Epilogue) {

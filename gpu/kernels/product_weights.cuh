@@ -158,38 +158,20 @@ class WeightProduct {
     chunks_.template put_results<kWrite>(columns_end(tile) - tile.column, sums);
   }
 
-  // Adds up all slices; a slot is left when the products that read it are over, one slice later.
   __device__ void multiply(int slices, WideSums& sums) {
     const auto skipped = static_cast<std::uint32_t>(half_of_thread() * kShape.a_bytes() / kHalves);
-    int before = 0;
-    for (int slice = 0; slice < slices; ++slice) {
-      const int slot = turn_.at();
-      wait_for(shared_address(&shared_.slot_full[slot]), turn_.parity());
+    add_up(shared_, turn_, slices, [&](int slot) {
       const std::uint64_t a = shared_matrix(slot_address(slot) + skipped, kPieceBytes);
       const std::uint64_t b = shared_matrix(slot_address(slot) + kShape.a_bytes(), kPieceBytes);
-      begin_products();
 #pragma unroll
       for (int step = 0; step < kShape.deep / 16; ++step) {
         multiply_bands<T, Contiguity::AlongCount, Contiguity::AlongCount>(
             sums, a + static_cast<std::uint64_t>(step * kStep),
             b + static_cast<std::uint64_t>(step * kStep));
       }
-      close_products();
-      if (slice > 0) {
-        wait_for_products<1>();
-        leave(before);
-      }
-      before = slot;
-      turn_.advance();
-    }
-    wait_for_products<0>();
-    if (slices > 0) leave(before);
+    });
   }
   static constexpr int kStep = 16 * 128 / 16;  // to the next 16 of depth, in units of 16 bytes
-
-  __device__ void leave(int slot) const {
-    if (threadIdx.x % 32 == 0) arrive(shared_address(&shared_.slot_empty[slot]));
-  }
 
   __device__ void multiply_tile_plainly(const Tile& tile) const {
     const Product<T, C> product = product_of<T, C>(call_, shared_.tiles, tile.group);

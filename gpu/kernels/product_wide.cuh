@@ -165,6 +165,32 @@ struct WideShared {
   return static_cast<int>(threadIdx.x) / kWarpgroup;
 }
 
+/// Adds up slices, for warps that multiply: `begin` begins the products of the slice in a slot. A
+/// slot is left when the products that read it are over, one slice later.
+template <typename Shared, int kSlots, typename Begin>
+__device__ __forceinline__ void add_up(Shared& shared, Rotation<kSlots>& turn, int slices,
+                                       const Begin& begin) {
+  const auto leave = [&](int slot) {
+    if (threadIdx.x % 32 == 0) arrive(shared_address(&shared.slot_empty[slot]));
+  };
+  int before = 0;
+  for (int slice = 0; slice < slices; ++slice) {
+    const int slot = turn.at();
+    wait_for(shared_address(&shared.slot_full[slot]), turn.parity());
+    begin_products();
+    begin(slot);
+    close_products();
+    if (slice > 0) {
+      wait_for_products<1>();
+      leave(before);
+    }
+    before = slot;
+    turn.advance();
+  }
+  wait_for_products<0>();
+  if (slices > 0) leave(before);
+}
+
 /// The chunks of a kernel for gradients of weights into C; each warp has an object of its own.
 template <typename C, WideFor kFor>
 class WideChunks {

@@ -20,8 +20,9 @@ inline constexpr int kRowsWide = 256;
 inline constexpr int kRowsNarrow = 192;
 inline constexpr int kRowsDeep = 64;
 
-/// Tiles beside each other over all columns.
+/// Tiles of kRowsWide or kRowsNarrow columns beside each other over all columns.
 [[nodiscard]] CAPO_ON_BOTH inline int tiles_across(int columns, int wide) {
+  // Divisions by what the compiler knows.
   return wide == kRowsWide ? (columns + kRowsWide - 1) / kRowsWide
                            : (columns + kRowsNarrow - 1) / kRowsNarrow;
 }
@@ -52,21 +53,20 @@ struct RowDivision {
 /// columns: docs/gpu.md says where they come from.
 [[nodiscard]] CAPO_ON_BOTH inline RowDivision divide_rows(int down, int columns, int depth,
                                                           int blocks) {
-  const int slices = (depth + kRowsDeep - 1) / kRowsDeep;
+  // Times are in floating point, so that nothing overflows.
+  const auto slices = static_cast<float>(parts(depth, kRowsDeep));
   const int items = down * tiles_across(columns, kRowsWide);
   const int rounds = items / blocks;
   const int last = items - rounds * blocks;
   const int pieces = last * 4 <= blocks ? 4 : last * 2 <= blocks ? 2 : 1;
-  const int of_last = last == 0     ? 0
-                      : pieces == 4 ? slices * 448 + 2100
-                      : pieces == 2 ? slices * 640 + 2700
-                                    : slices * 1024 + 3900;
+  const float of_last = last == 0     ? 0
+                        : pieces == 4 ? slices * 448 + 2100
+                        : pieces == 2 ? slices * 640 + 2700
+                                      : slices * 1024 + 3900;
   const int narrow = down * tiles_across(columns, kRowsNarrow);
-  // In floating point, so that nothing overflows.
-  const float of_wide = static_cast<float>(rounds) * static_cast<float>(slices * 1024 + 3900) +
-                        static_cast<float>(of_last);
+  const float of_wide = static_cast<float>(rounds) * (slices * 1024 + 3900) + of_last;
   const float of_narrow =
-      static_cast<float>((narrow + blocks - 1) / blocks) * static_cast<float>(slices * 832 + 3300);
+      static_cast<float>((narrow + blocks - 1) / blocks) * (slices * 832 + 3300);
   if (of_narrow < of_wide * 0.97F) return {kRowsNarrow, narrow, 1, narrow};
   if (pieces == 1) return undivided(items);
   return {kRowsWide, items - last, pieces, items - last + last * pieces};
