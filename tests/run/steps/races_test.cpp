@@ -120,6 +120,24 @@ TEST(Races, ThatCanShowAreForcedBeforeThoseThatCannot) {
   }
 }
 
+// Each victim reads NaN, as poison or computed from it. These are different bits on a device, and
+// so they are here: two gradients in one place, of groups of other sizes, would be the same
+// otherwise.
+TEST(Races, ANanThatIsComputedIsNotThePoisonThatLiesThere) {
+  Module module = small(ModuleKind::GroupedLinear);
+  module.dtype = DataType::Bf16;
+  module.shape = {.tokens = 8, .hidden = 24, .ffn = 24, .groups = 1};
+  const auto plan = admitted(
+      typed("capo 1\nranks 2\nplacement loop\n"
+            "rank 0: F1.0 F2.0 B2.0 F1.1 W2.0 F2.1 F1.2 B2.1 W2.1 F2.2 B2.2 B1.0 W1.0 B1.1 W2.2 "
+            "B1.2 W1.1 W1.2\n"
+            "rank 1: F1.0 B1.0 F1.1 F1.2 B1.1 B1.2\n"),
+      every_layer(module, PlanKind::Te));
+  const RunReport report = report_of(plan, {.replays = 1});
+  EXPECT_EQ(report.victims, report.predicted);
+  EXPECT_TRUE(report.victims.grad_output.contains({0, 1, 1}));
+}
+
 TEST(Races, OfSendsThatNobodyWaitsForAreShown) {
   Tally tally;
   for (const schedules::Entry& entry : schedules::entries()) {
