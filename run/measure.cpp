@@ -228,7 +228,7 @@ Pace pace_of(const Samples& run) {
 // The pace of the same steps with rests between replays; nullopt where nothing is warmed up.
 Result<std::optional<Pace>, RunFailure> pace_with_rests(Engine& engine, const Module& module,
                                                         MeasureOptions options, std::string steps) {
-  constexpr double kSeconds = 0.3;
+  constexpr double kSeconds = 0.6;
   if (options.warm_up <= 0) return std::optional<Pace>();
   options.warm_up = std::min(options.warm_up, kSeconds);
   options.rests = true;
@@ -315,7 +315,7 @@ std::optional<RunFailure> measure_quantization(Engine& engine, const Module& mod
 
 void state_rest(const Pace& working, const Pace& resting, ModuleCost& cost) {
   constexpr double kNoise = 0.005;
-  constexpr double kLeastDuty = 0.5;
+  constexpr double kLeastDuty = 0.9;  // who launches makes tasks faster behind rests, too
   constexpr double kMostRest = 0.5;  // more is no clock's doing
   cost.rest = 0;
   const double faster = working.takes > 0 ? 1 - resting.takes / working.takes : 0;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <utility>
 
 namespace capo::run {
@@ -15,6 +16,11 @@ namespace {
 // 0 of what nobody timed.
 double median_or_zero(const std::vector<double>& times) {
   return times.empty() ? 0 : median(times);
+}
+
+double mean_or_zero(const std::vector<double>& times) {
+  if (times.empty()) return 0;
+  return std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
 }
 
 // When the first task of a replay began and the last one ended; 0 and 0 if there is none.
@@ -141,26 +147,41 @@ double RunLoop::replay_once(Stepper& stepper) {
   setup_.replayed.reset(setup_.replayed_deposits);  // returns when the engine is done with it
   setup_.transport->begin_step();
   if (failed()) return 0;
-  const double took =
-      timed([&] { by_action() ? stepper.replay_actions() : stepper.replay_step(); });
+  const double launched = engine_.graph_times().launch;
+  took_ = timed([&] { by_action() ? stepper.replay_actions() : stepper.replay_step(); });
+  launch_ = engine_.graph_times().launch - launched;
   setup_.transport->end_step();
-  return took;
+  return took_;
+}
+
+// Of the last replay.
+ReplayTimes RunLoop::times_of(const Stepper& stepper) const {
+  const auto [begin, end] = span_of(stepper.timeline());
+  return {.replay = took_,
+          .begin = begin,
+          .end = end,
+          .busy = busy_of(stepper.timeline()),
+          .launch = launch_,
+          .beginning = stepper.beginning(),
+          .timeline = stepper.timeline()};
 }
 
 void RunLoop::replay(std::uint32_t number, Stepper& stepper) {
   const std::string label = fmt::format("replay {}", number);
-  warm_up(label, stepper);
+  ReplayMean counted;
+  warm_up(label, stepper, counted);
   engine_.label(label);
-  const double launched = engine_.graph_times().launch;
-  const double took = replay_once(stepper);
+  replay_once(stepper);
   if (failed()) return;
-  times_.replay.push_back(took);
-  const auto [begin, end] = span_of(stepper.timeline());
-  times_.begin.push_back(begin);
-  times_.end.push_back(end);
-  times_.busy.push_back(busy_of(stepper.timeline()));
-  times_.launch.push_back(engine_.graph_times().launch - launched);
-  times_.beginning.push_back(stepper.beginning());
+  counted.add(times_of(stepper));
+  ReplayTimes mean = counted.mean();
+  times_.replay.push_back(mean.replay);
+  times_.begin.push_back(mean.begin);
+  times_.end.push_back(mean.end);
+  times_.busy.push_back(mean.busy);
+  times_.launch.push_back(mean.launch);
+  times_.beginning.push_back(mean.beginning);
+  report_.timeline = std::move(mean.timeline);
   note_lost(stepper);
 }
 
@@ -219,12 +240,11 @@ void RunLoop::run_replays() {
     if (options_.replayed) options_.replayed(number);
   }
   inspect(memory, stepper);
-  report_.timeline = stepper.timeline();
   gather();
   report_.times.replay = median_or_zero(times_.replay);
   report_.times.makespan = median_or_zero(makespans_of(times_));
   report_.times.busy = median_or_zero(times_.busy);
-  report_.times.round = median_or_zero(rounds_);
+  report_.times.round = mean_or_zero(rounds_);
   report_.times.launch = median_or_zero(times_.launch);
   report_.times.eager = median_or_zero(times_.eager);
 }

@@ -12,6 +12,7 @@
 #include "run/divided.h"
 #include "run/judge.h"
 #include "run/processes/own_rank.h"
+#include "run/replay_mean.h"
 #include "run/report.h"
 #include "run/run_options.h"
 
@@ -82,8 +83,9 @@ class RunLoop {
   void note_lost(const Stepper& stepper);
   void capture(Stepper& stepper);
   double replay_once(Stepper& stepper);
+  [[nodiscard]] ReplayTimes times_of(const Stepper& stepper) const;
   double warm_up_once(const std::string& label, Stepper& stepper);
-  void warm_up(const std::string& label, Stepper& stepper);
+  void warm_up(const std::string& label, Stepper& stepper, ReplayMean& counted);
   void replay(std::uint32_t number, Stepper& stepper);
   void begin_at_zero();
   void gather();
@@ -96,7 +98,9 @@ class RunLoop {
   Judge judge_;
   StepValues numbers_;  // of the replay at hand
   StepTimes times_;
-  std::vector<double> rounds_;         // of the warm-up, each with its rest
+  double took_ = 0;                    // the last replay
+  double launch_ = 0;                  // of it
+  std::vector<double> rounds_;         // of the warm-up's second half, each with its rest
   std::optional<OwnProgram> own_;      // if each rank is a process
   std::optional<std::string> silent_;  // tells of a process that did not report
   std::optional<std::string> lost_;

@@ -92,7 +92,7 @@ struct RunTimes {
   double launch = 0;    ///< what launching the graphs of a replay takes the processor, the median
   double makespan = 0;  ///< from the first replayed action that began to the last, the median
   double busy = 0;      ///< the sum of what the parts of the makespan took, the median
-  double round = 0;  ///< from one replay of the warm-up to the next, the median; 0: there is none
+  double round = 0;     ///< from one replay of the warm-up to the next, the mean; 0: there is none
 };
 
 struct RunReport {

@@ -40,7 +40,8 @@ struct RunOptions {
   Granularity graphs = Granularity::PerAction;
   std::uint32_t replays = 3;  ///< 0: the step runs eagerly once and is compared with float64
   /// Seconds in which the step is replayed before each replay that counts: a device's clock goes
-  /// down under load. Of several processes the first one's seconds count.
+  /// down under load. The times of a replay are the mean over it and the second half of these. Of
+  /// several processes the first one's seconds count.
   double warm_up = 0;
   /// A pause follows each replay of the warm-up, as long as that took.
   bool rests = false;

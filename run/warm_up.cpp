@@ -1,6 +1,7 @@
 // The warming up of replays.h: a device's clock goes down under load, so that a replay which counts
-// comes behind others, for as long as the options say. With rests the device is idle half of that
-// time, as in a step that waits for others.
+// comes behind others, for as long as the options say. It goes on to fall and to rise then, so the
+// replays of the second half count with it. With rests the device is idle half of that time, as in
+// a step that waits for others.
 
 #include "run/replays.h"
 
@@ -17,24 +18,22 @@ namespace capo::run {
 
 // Replays once, and rests as long if that is asked for; in so many microseconds, with the rest.
 double RunLoop::warm_up_once(const std::string& label, Stepper& stepper) {
-  double took = 0;
-  rounds_.push_back(timed([&] {
-    engine_.label(label);
-    took = replay_once(stepper);
-    if (!options_.rests) return;
-    engine_.label(fmt::format("a rest before {}", label));
-    std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(took));
-  }));
-  return options_.rests ? 2 * took : took;
+  engine_.label(label);
+  const double took = replay_once(stepper);
+  if (!options_.rests) return took;
+  engine_.label(fmt::format("a rest before {}", label));
+  std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(took));
+  return 2 * took;
 }
 
 // Processes replay equally often, as the first of them asks for by how long it took it once.
-void RunLoop::warm_up(const std::string& label, Stepper& stepper) {
+void RunLoop::warm_up(const std::string& label, Stepper& stepper, ReplayMean& counted) {
   constexpr double kMicroseconds = 1e6;
   const double wanted = options_.warm_up * kMicroseconds;
   if (wanted <= 0 || failed()) return;
   warm_up_once(label, stepper);  // the first may be slow
-  const double took = warm_up_once(label, stepper);
+  double took = 0;
+  const double second = timed([&] { took = warm_up_once(label, stepper); });
   const double further = took > 0 ? std::ceil(wanted / took) - 1 : 0;
   auto count = static_cast<std::uint64_t>(std::max(further, 0.0));
   if (options_.processes != nullptr) {
@@ -42,7 +41,13 @@ void RunLoop::warm_up(const std::string& label, Stepper& stepper) {
     if (!asked) return;  // the replay that follows tells who is silent
     count = std::stoull(*asked);
   }
-  for (std::uint64_t i = 0; i < count && !failed(); ++i) warm_up_once(label, stepper);
+  if (count == 0) rounds_.push_back(second);  // nothing else tells
+  for (std::uint64_t i = 0; i < count && !failed(); ++i) {
+    const double round = timed([&] { warm_up_once(label, stepper); });
+    if (i < count / 2 || failed()) continue;
+    rounds_.push_back(round);
+    counted.add(times_of(stepper));
+  }
 }
 
 }  // namespace capo::run

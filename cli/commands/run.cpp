@@ -499,8 +499,8 @@ Run add_run(CLI::App& command) {
   command
       .add_option("--warm-up", request->warm_up,
                   "Seconds in which the step is replayed before each replay that counts, since a "
-                  "device's clock goes down under load; default: 0.5 with --predict on a device, "
-                  "else 0")
+                  "device's clock goes down under load; the times of a replay are the mean over it "
+                  "and the second half of these; default: 1 with --predict on a device, else 0")
       ->check(CLI::Range(0.0, 3600.0));
   request->transport.add_to(command, "mpirun -n RANKS capo run ...");
   request->transport.add_ranks_to(command);
