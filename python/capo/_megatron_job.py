@@ -1,11 +1,12 @@
 """What Megatron-LM's arguments say of a step: pipeline, calls, graphs, and the sizes of a layer.
 
 Arguments come as Megatron has them in hand: the namespace of its parser, a TransformerConfig, a
-mapping, or the flags of a training command. Names are today's; those of a config that differ are
+mapping, or the flags of a training command, as a list or as one text. Names are today's; those of a config that differ are
 known too (``num_moe_experts``). What is left out has Megatron's default.
 """
 
 import difflib
+import shlex
 from collections.abc import Mapping
 
 # The names that are read, each as the parser of Megatron-LM has it, with its type.
@@ -76,23 +77,41 @@ def flags_read():
     return sorted(flag for action in _parser()._actions for flag in action.option_strings)
 
 
+def _looks_like(word, known):
+    """The one of these names that is probably meant by a word that is none of them, in a list; empty if none is."""
+    return difflib.get_close_matches(word, known, n=1, cutoff=0.93)
+
+
 def _misspelt(words):
-    """Of flags that are passed over those that look like one that is read, each with that one."""
+    """Of flags that are passed over those that look like one that is read, or begin one, each with that one."""
+    flags = flags_read()
     for word in words:
         flag = word.partition("=")[0]
-        close = difflib.get_close_matches(flag, flags_read(), n=1, cutoff=0.93) if flag.startswith("--") else []
-        if close:
-            yield flag, close[0]
+        if not flag.startswith("--"):
+            continue
+        begun = [known for known in flags if known.startswith(flag)] if len(flag) > 10 else []
+        for meant in (_looks_like(flag, flags) or sorted(begun, key=len))[:1]:
+            yield flag, meant
+
+
+def _misspelt_keys(given):
+    """The same of the keys of a mapping."""
+    known = {action.dest for action in _parser()._actions} | {name for names in _OTHER_NAMES.values() for name in names}
+    for key in given:
+        for meant in _looks_like(str(key), known) if key not in known else []:
+            yield key, meant
 
 
 class Arguments:
     """Arguments by Megatron's names; one that is absent or None is None.
 
-    ``misspelt`` has flags that are not read, each with the one that is probably meant.
+    ``misspelt`` has flags, or keys of a mapping, that are not read, each with the one that is probably meant.
     """
 
     def __init__(self, given):
-        self.misspelt = []
+        self.misspelt = list(_misspelt_keys(given)) if isinstance(given, Mapping) else []
+        if isinstance(given, str):
+            given = shlex.split(given)
         if isinstance(given, (list, tuple)):
             given, passed_over = _parser().parse_known_args([str(word) for word in given])
             self.misspelt = list(_misspelt(passed_over))

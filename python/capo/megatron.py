@@ -133,7 +133,7 @@ def check(args_or_config, *, plan=None, comm=None, profiles=("sound", "mcore")):
     """Judge the step that Megatron-LM's arguments describe: orders of all ranks, transfers, buffers.
 
     ``args_or_config`` is what Megatron has in hand: the namespace of its parser, a TransformerConfig
-    with the sizes of the run, a mapping, or a list of flags. ``plan`` is TransformerEngine's reuse of
+    with the sizes of the run, a mapping, or flags, a list or one text. ``plan`` is TransformerEngine's reuse of
     buffers where ``cuda_graph_impl`` is ``transformer_engine``, and none otherwise, unless given.
 
     >>> import capo

@@ -152,6 +152,22 @@ def test_a_flag_that_is_misspelt_is_named():
     assert "note: --overlap" in str(found)
 
 
+def test_a_flag_that_is_cut_short_and_a_key_that_is_misspelt_are_named():
+    short = capo.megatron.check(["--pipeline-model-parallel", "4", "--num-layers", "8", "--num-microbatches", "8"])
+    assert short.job.notes == ["--pipeline-model-parallel is not read: is --pipeline-model-parallel-size meant?"]
+    keys = {"pipeline_model_paralel_size": 4, "num_layers": 8, "num_microbatches": 8}
+    assert capo.megatron.check(keys).job.notes == [
+        "pipeline_model_paralel_size is not read: is pipeline_model_parallel_size meant?"
+    ]
+    names = dict.fromkeys(["overlap_p2p_comm", "num_moe_experts", "rampup_batch_size", "pipeline_model_parallel_rank"])
+    assert capo.megatron.check(vars(namespace()) | names).job.notes == []
+
+
+def test_a_command_is_one_text_as_well():
+    line = "--pipeline-model-parallel-size 4 --num-layers '8' --num-microbatches 8"
+    assert capo.megatron.check(line).job.asked() == capo.megatron.check(line.replace("'", "").split()).job.asked()
+
+
 def test_weight_gradients_are_captured_where_a_graph_holds_their_product():
     def delayed(**changed):
         return capo.megatron.check(namespace(**(EXPERTS | OVERLAP | {"delay_wgrad_compute": True} | changed))).job.delayed_wgrad
