@@ -167,6 +167,14 @@ class Job:
         for name in self.__slots__:
             setattr(self, name, known[name])
 
+    @property
+    def plan(self):
+        """Whose reuse of buffers the graphs bring: that of TransformerEngine, or of Megatron-LM; None where nobody's is known."""
+        if self.graphs == "transformer_engine":
+            return "te"
+        whole_layers = self.modules is not None and not self.overlap
+        return "mcore-local" if self.graphs == "local" and self.pp > 1 and whole_layers else None
+
     def asked(self):
         """What decides Megatron's order, as arguments of ``capo.megatron.schedule``."""
         return {
@@ -419,6 +427,11 @@ def job_of(given):
         refusal=_refusal(args, graphs),
         notes=notes,
     )
-    if job.graphs in ("local", "full_iteration"):
-        notes.append(f"cuda_graph_impl {job.graphs}: its own reuse of buffers is not modelled, so no plan is judged")
+    if job.graphs == "local" and job.plan is None:
+        notes.append(
+            "cuda_graph_impl local: its reuse of buffers is judged of graphs of whole layers over several pipeline ranks "
+            "without the overlap, so no plan is judged"
+        )
+    if job.graphs == "full_iteration":
+        notes.append("cuda_graph_impl full_iteration: its own reuse of buffers is not modelled, so no plan is judged")
     return job

@@ -133,8 +133,9 @@ def check(args_or_config, *, plan=None, comm=None, profiles=("sound", "mcore")):
     """Judge the step that Megatron-LM's arguments describe: orders of all ranks, transfers, buffers.
 
     ``args_or_config`` is what Megatron has in hand: the namespace of its parser, a TransformerConfig
-    with the sizes of the run, a mapping, or flags, a list or one text. ``plan`` is TransformerEngine's reuse of
-    buffers where ``cuda_graph_impl`` is ``transformer_engine``, and none otherwise, unless given.
+    with the sizes of the run, a mapping, or flags, a list or one text. ``plan`` is, unless given, TransformerEngine's
+    reuse of buffers where ``cuda_graph_impl`` is ``transformer_engine``, that of Megatron's own graphs where it is
+    ``local`` and they hold whole layers, over several ranks and without the overlap, and none otherwise.
 
     >>> import capo
     >>> flags = "--pipeline-model-parallel-size 4 --num-layers 16 --num-microbatches 8"
@@ -145,11 +146,10 @@ def check(args_or_config, *, plan=None, comm=None, profiles=("sound", "mcore")):
     job = job_of(args_or_config)
     made = _made(**job.asked(), rank=None, runtime=False, force=False)
     orders_of_all = Schedule._of(made.schedule(job.calls))
-    reuses = job.graphs == "transformer_engine"
     report = _judge(
         orders_of_all,
         modules=_modules_of(job),
-        plan=plan or ("te" if reuses else None),
+        plan=plan or job.plan,
         comm=comm,
         profiles=profiles,
     )
@@ -164,7 +164,7 @@ def _help():
     return (
         f"{_USAGE}\n\n"
         "Judges the step that the flags of Megatron-LM describe: orders of all ranks, transfers, and buffers if\n"
-        "TransformerEngine captures. Exit code: 0 accepted, 1 rejected, 2 the flags say too little.\n\n"
+        "TransformerEngine or Megatron-LM captures layers. Exit code: 0 accepted, 1 rejected, 2 the flags say too little.\n\n"
         f"Flags that are read; all others are passed over:\n{read}"
     )
 

@@ -144,6 +144,15 @@ def test_the_scope_of_earlier_versions():
     assert (whole.graphs, whole.refusal) == ("full_iteration", None)
 
 
+def test_local_graphs_are_judged_by_their_own_plan():
+    found = capo.megatron.check(namespace(cuda_graph_impl="local"))
+    assert (found.job.plan, found.job.notes) == ("mcore-local", [])
+    assert found.accepted and "plan mcore-local" in str(found) and found.report.bytes is not None
+    for changed in ({"overlap_moe_expert_parallel_comm": True}, {"cuda_graph_modules": ["attn"]}):
+        job = capo.megatron.job_of(namespace(cuda_graph_impl="local", **changed))
+        assert job.plan is None and any("no plan is judged" in note for note in job.notes)
+
+
 def test_a_flag_that_is_misspelt_is_named():
     found = capo.megatron.check([*FLAGS, "--overlap-p2p-communication-warmup-flus", "--norm-epsilon", "1e-6"])
     assert found.job.notes == [
