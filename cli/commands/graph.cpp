@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 
 #include <charconv>
+#include <filesystem>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -68,7 +69,21 @@ std::pair<std::uint32_t, std::uint32_t> window_of(const std::string& text) {
   return {*first, *last};
 }
 
+// A file whose name says that it is a picture would be one that nothing opens.
+void refuse_picture(const std::string& output) {
+  const std::filesystem::path file(output);
+  const std::string ending = file.extension().string();
+  if (ending != ".svg" && ending != ".png" && ending != ".pdf" && ending != ".html") return;
+  const std::string text = std::filesystem::path(file).replace_extension(".dot").string();
+  throw CLI::ValidationError(
+      "--output", fmt::format("{} is a picture by its ending, and `capo graph` writes Graphviz's "
+                              "text: write {}, of which `dot -Tsvg` makes a picture, or see `capo "
+                              "draw`",
+                              shown(output), shown(text)));
+}
+
 int draw_graph(const GraphRequest& request) {
+  refuse_picture(request.output);
   const auto judged = judged_input(request);
   if (!judged) return refuse(judged.error());
   const Input& input = judged->input;

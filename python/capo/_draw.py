@@ -30,8 +30,11 @@ class Picture:
         return self._draw("html")
 
     def save(self, path):
-        """Writes the picture to a file that ends in ``.svg`` or ``.html``."""
-        text = self.html if str(path).endswith((".html", ".htm")) else self.svg
+        """Writes the picture to a file that ends in ``.svg`` or ``.html``; any other ending is a ValueError."""
+        name = str(path).lower()
+        if not name.endswith((".svg", ".html", ".htm")):
+            raise ValueError(f"path: {str(path)!r} ends neither in .svg nor in .html; `capo draw` writes other formats")
+        text = self.svg if name.endswith(".svg") else self.html
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
 

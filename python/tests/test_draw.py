@@ -62,6 +62,12 @@ def test_files_are_what_their_names_say(tmp_path):
     assert (tmp_path / "a.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
 
 
+def test_a_name_that_says_another_form_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"path: .*a\.png' ends neither in \.svg nor in \.html"):
+        capo.draw([1, -1]).save(tmp_path / "a.png")
+    assert not (tmp_path / "a.png").exists()
+
+
 def test_wrong_options_are_errors():
     with pytest.raises(ValueError, match="cost"):
         capo.draw([1, -1], cost="nonsense").svg

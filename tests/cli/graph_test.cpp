@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 
 namespace capo {
@@ -48,6 +49,15 @@ TEST_F(Graph, WithoutAFileItGoesToStandardOutput) {
   const Outcome outcome = graph({"deadlock.csv", "--collapse"});
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_TRUE(outcome.out.starts_with("digraph capo {\n"));
+}
+
+TEST_F(Graph, AFileThatIsAPictureByItsNameIsRefused) {
+  const Outcome outcome = graph({"deadlock.csv", "-o", "step.svg"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_NE(outcome.err.find("write `step.dot`, of which `dot -Tsvg` makes a picture"),
+            std::string::npos)
+      << outcome.err;
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "step.svg"));
 }
 
 TEST_F(Graph, TooLargeIsExitCodeFour) {
