@@ -204,6 +204,13 @@ std::string act_name(const Work& work) {
          (work.layer == kAllLayers ? "" : fmt::format(" l{}", work.layer));
 }
 
+// The end of a transfer that is finished, on the rank whose stream it is.
+Kind kind_of_end(const OpPart& part) {
+  const bool forward = part.way == Way::Forward;
+  if (part.end == End::Send) return forward ? Kind::SendForward : Kind::SendBackward;
+  return forward ? Kind::ReceiveForward : Kind::ReceiveBackward;
+}
+
 std::string act_name(const Program& program, const OpPart& part) {
   switch (part.kind) {
     case OpPart::Kind::Work: {
@@ -212,7 +219,7 @@ std::string act_name(const Program& program, const OpPart& part) {
       return fmt::format("{}", fmt::join(names, " "));
     }
     case OpPart::Kind::Deliver:
-      return part.way == Way::Forward ? "send-F" : "send-B";
+      return std::string(word_of(kind_of_end(part)));
     case OpPart::Kind::Permute:
     case OpPart::Kind::Return:
     case OpPart::Kind::Cross:
@@ -234,7 +241,7 @@ Kind kind_of(const Program& program, const OpPart& part) {
     case OpPart::Kind::Work:
       return part.work.kind;
     case OpPart::Kind::Deliver:
-      return forward ? Kind::SendForward : Kind::SendBackward;
+      return kind_of_end(part);
     case OpPart::Kind::Permute:
       return forward ? Kind::DispatchForward : Kind::CombineBackward;
     case OpPart::Kind::Return:

@@ -149,11 +149,17 @@ class TraceReading {
     return std::nullopt;
   }
 
-  // Labels begin with an action, "F1.0 experts"; others are counted as communication.
+  // Labels begin with an action, "F1.0 experts", or with what a transfer does, "send-F"; others are
+  // counted as communication of a group.
   void name_action(const std::string& label, TimedTask& task) const {
-    const auto action = read_action_token(label.substr(0, label.find_first_of(" &")));
+    const std::string word = label.substr(0, label.find_first_of(" &"));
+    const auto action = read_action_token(word);
     task.kind = action ? action->kind : Kind::ReduceGradient;
-    if (!action) return;
+    if (!action) {
+      const auto of_some_chunk = read_action_token(word + "1");
+      if (of_some_chunk && is_transfer(of_some_chunk->kind)) task.kind = of_some_chunk->kind;
+      return;
+    }
     if (action->chunk < limits_.counts) task.chunk = static_cast<std::int32_t>(action->chunk);
     if (action->microbatch && *action->microbatch < limits_.counts) {
       task.microbatch = static_cast<std::int32_t>(*action->microbatch);

@@ -355,6 +355,25 @@ TEST(RunCommand, TheTimelineIsAChromeTraceOfAllWork) {
   EXPECT_EQ(lanes, std::set<std::string>{"compute"});
 }
 
+// A transfer is measured at the end that finishes first, here on rank 0, and is one in a picture
+// too.
+TEST(RunCommand, AMeasuredTransferIsNamedAfterItsEnd) {
+  const ScratchFolder folder;
+  folder.write("two.csv", "0F0,0B0\n1F0,1B0\n");
+  const testing_support::RunOptions here{.directory = folder.path()};
+  ASSERT_EQ(run_capo({"run", "two.csv", "--device", "host", "-o", "run.json"}, here).exit_code, 0);
+  std::multiset<std::string> names;
+  const json trace = json::parse(folder.read("run.json"));
+  for (const json& event : trace["traceEvents"]) {
+    if (event["ph"] == "X" && event["cat"] == "communication") names.insert(event["name"]);
+  }
+  EXPECT_EQ(names, (std::multiset<std::string>{"send-F", "recv-B"}));
+  ASSERT_EQ(run_capo({"draw", "run.json", "-o", "run.svg"}, here).exit_code, 0);
+  const std::string picture = folder.read("run.svg");
+  EXPECT_NE(picture.find(">s send, r receive<"), std::string::npos);
+  EXPECT_EQ(picture.find("other collectives"), std::string::npos);
+}
+
 TEST(RunCommand, FlagsThatMakeNoSenseTogetherAreUsage) {
   const ScratchFolder folder;
   const std::string path = folder.path() / "timeline.json";

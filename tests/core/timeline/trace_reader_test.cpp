@@ -45,6 +45,19 @@ std::string refusal_of(const std::string& text) {
   return read ? "" : read.error().finding.message;
 }
 
+// What a run measured of a transfer says no chunk.
+TEST(TraceReader, ATransferIsKnownWithoutItsChunk) {
+  Picture picture = measured();
+  picture.timeline.label = [](std::uint32_t id) {
+    return std::vector<std::string>{"F2.3", "recv-B", "exchange"}[id];
+  };
+  const auto read = read_timeline(chrome_trace(picture), {});
+  ASSERT_TRUE(read) << read.error().finding.message;
+  EXPECT_EQ(read->timeline.tasks[1].kind, Kind::ReceiveBackward);
+  EXPECT_EQ(read->timeline.tasks[1].chunk, 0);
+  EXPECT_EQ(read->timeline.tasks[2].kind, Kind::ReduceGradient);
+}
+
 TEST(TraceReader, APictureComesBackAsItsTraceSaysIt) {
   const std::string text = chrome_trace(measured());
   ASSERT_TRUE(is_timeline(text));
