@@ -79,6 +79,16 @@ std::string line_of(const char* name, double value, const Bound& bound) {
                      figure(bound.value), optimise::words_for(bound));
 }
 
+// A schedule of other stages may be better than the best possible of these.
+const char* words_if_below(const PublishedSchedule& each, const optimise::LowerBounds& bounds) {
+  const auto below = [](double value, const Bound& bound) {
+    return !optimise::reaches(bound.value, value);
+  };
+  return below(each.makespan, bounds.makespan) || below(each.span, bounds.span)
+             ? "placed otherwise, which the bounds are not about"
+             : "";
+}
+
 std::string report_text(const Optimised& of) {
   const optimise::Figures& figures = of.found.figures;
   std::string text = line_of("makespan", figures.makespan, of.bounds.makespan) +
@@ -113,7 +123,7 @@ std::string report_text(const Optimised& of) {
                   figure(figures.highest_peak()), ""});
   for (const PublishedSchedule& each : of.published) {
     rows.push_back({each.name, figure(each.makespan), figure(each.span), figure(each.peak),
-                    each.fits ? "" : "exceeds the memory"});
+                    each.fits ? words_if_below(each, of.bounds) : "exceeds the memory"});
   }
   return text + table(rows, 4);
 }

@@ -249,7 +249,7 @@ class TradeOffPanel {
       add(i % kInks, "line", of_.lines[i].name);
       any_bounds = any_bounds || !of_.lines[i].bounds.empty();
     }
-    if (any_bounds) add(0, "bound", "nothing is below");
+    if (any_bounds) add(0, "bound", "none of that placement is below");
   }
 
   [[nodiscard]] static double width_of(std::string_view text) {

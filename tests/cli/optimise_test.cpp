@@ -1,5 +1,6 @@
 // `capo optimise` as a user runs it.
 
+#include "tests/support/file_text.h"
 #include "tests/support/run_capo.h"
 #include "tests/support/scratch_folder.h"
 
@@ -50,6 +51,18 @@ TEST(Optimise, ProvesWhatIsTheBestPossible) {
   EXPECT_TRUE(holds(outcome.out, "ended by proof"));
   EXPECT_TRUE(holds(outcome.out, "\nzb-h1 "));
   EXPECT_TRUE(holds(outcome.err, "makespan 27, the best possible\n")) << outcome.err;
+}
+
+TEST(Optimise, SaysThatItsBoundsAreNotAboutAScheduleThatIsBetter) {
+  const Outcome outcome = run_optimise("--ranks 2 --microbatches 8 --chunks 2");
+  EXPECT_TRUE(outcome.out.starts_with("makespan  24.5, the best possible")) << outcome.out;
+  std::vector<std::string> marked;
+  for (const std::string& line : testing_support::lines_of(outcome.out)) {
+    if (holds(line, "placed otherwise, which the bounds are not about")) marked.push_back(line);
+  }
+  ASSERT_EQ(marked.size(), 2U) << outcome.out;
+  EXPECT_TRUE(marked[0].starts_with("dualpipe ")) << marked[0];
+  EXPECT_TRUE(marked[1].starts_with("chimera ")) << marked[1];
 }
 
 // Two pipelines that share one microbatch have none each.

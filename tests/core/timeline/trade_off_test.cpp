@@ -49,7 +49,7 @@ TEST(TradeOff, DrawsStairsOfWhatIsBest) {
   const std::string stairs = text.substr(line, text.find("/>", line) - line);
   EXPECT_EQ(std::count(stairs.begin(), stairs.end(), 'V'), 2) << stairs;
   EXPECT_EQ(count_of(text, "class=\"found\""), 4U) << "but its point is there";
-  EXPECT_EQ(count_of(text, ">nothing is below<"), 1U);
+  EXPECT_EQ(count_of(text, ">none of that placement is below<"), 1U);
 }
 
 TEST(TradeOff, NamesEachOnceAndWhatIsFarBelowThePicture) {
