@@ -101,8 +101,8 @@ void add_options(CLI::App& app, CheckRequest& request) {
                "Say behind the report what the verdict is relative to, and what each default means")
       ->excludes("--batch");
   app.add_option("--fix", request.fix,
-                 "Write the order with one edit, if that edit makes it acceptable; nothing is "
-                 "written otherwise")
+                 "Write the order of FILE or --order here, with one edit, if that edit makes it "
+                 "acceptable; nothing is written otherwise")
       ->excludes("--batch")
       ->excludes("--replay");
   app.add_option("--plan-out", request.plan_out,
@@ -181,6 +181,11 @@ std::optional<CommandError> take_defaults(const CLI::App& command, CheckRequest&
 void refuse_unused(const CheckRequest& request, const MegatronFlags& flags) {
   if (request.output.empty())
     throw CLI::ValidationError("--output", "needs a file name, or - for standard output");
+  if (!request.fix.empty() && request.input.file.empty() && !request.input.order) {
+    throw CLI::ValidationError("--fix",
+                               "names the file that is written, and no order is named "
+                               "beside it: `capo check ORDER --fix FILE`");
+  }
   if (!request.more.empty() && !request.replay.empty()) {
     throw CLI::ValidationError("--replay", "is the replay of one order, and several are given");
   }

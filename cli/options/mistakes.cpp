@@ -233,9 +233,14 @@ Error too_many_words(const std::vector<std::string>& words, const CLI::App& comm
   const std::string word = named(words.front());
   const std::string flag = flags_with(words.front(), command);
   const bool number = words.front().find_first_not_of("0123456789") == std::string::npos;
+  std::error_code why;
+  const bool begins_with_it = command.get_option_no_throw("--from") != nullptr &&
+                              std::filesystem::exists(words.front(), why);
   const std::string hint = !flag.empty() ? fmt::format("; did you mean {}?", flag)
-                           : number      ? "; numbers stand behind their flags"
-                                         : "";
+                           : begins_with_it
+                               ? fmt::format("; --from {} begins with that order", word)
+                           : number ? "; numbers stand behind their flags"
+                                    : "";
   return usage(takes.empty() ? fmt::format("`{}` takes flags only, and `{}` is none{}",
                                            name_of(command), word, hint)
                              : fmt::format("`{}` takes one {}, and `{}` is one word too many{}",

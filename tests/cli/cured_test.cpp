@@ -116,6 +116,10 @@ TEST(CheckCured, FixWritesNothingIfNoEditMakesItAcceptable) {
   EXPECT_FALSE(std::ifstream(fixed).is_open());
   EXPECT_EQ(run_capo({"check", "--order", "[1, -1]", "--fix", fixed}).exit_code, 0);
   EXPECT_FALSE(std::ifstream(fixed).is_open());
+  const Outcome no_order = run_capo({"check", "--fix", kBroken});
+  EXPECT_EQ(no_order.exit_code, 2);
+  EXPECT_TRUE(holds(no_order.err, "--fix: names the file that is written, and no order is named"))
+      << no_order.err;
 }
 
 }  // namespace

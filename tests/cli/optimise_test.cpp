@@ -65,6 +65,15 @@ TEST(Optimise, SaysThatItsBoundsAreNotAboutAScheduleThatIsBetter) {
   EXPECT_TRUE(marked[1].starts_with("chimera ")) << marked[1];
 }
 
+TEST(Optimise, AFileIsAStart) {
+  const ScratchFolder folder;
+  folder.write("step.csv", "0F0,0B0\n1F0,1B0\n");
+  const Outcome outcome = run_capo({"optimise", "step.csv"}, {.directory = folder.path()});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_TRUE(holds(outcome.err, "`step.csv` is none; --from step.csv begins with that order"))
+      << outcome.err;
+}
+
 // Two pipelines that share one microbatch have none each.
 TEST(Optimise, HasOneTaskOfEach) {
   const json printed = optimised("--ranks 1 --microbatches 1 --objective span");
