@@ -150,10 +150,23 @@ void half_forward(const Context& context, Findings& out) {
   });
 }
 
+std::string how_to_fill(Form form, const OrderView& order) {
+  const bool table = form == Form::TorchCompute || form == Form::TorchComms;
+  if (table && order.entries.empty()) {
+    return fmt::format(
+        "row {} of the table, counted from 0, is blank: remove that line, or write the actions of "
+        "rank {}",
+        order.rank, order.rank);
+  }
+  const std::string smallest = "the smallest order is one forward and its backward";
+  return form == Form::TeList ? smallest + ", `[1, -1]`" : smallest;
+}
+
 // Every order runs something forward.
 //
 //   []                      nothing to capture; TE fails on max() of an empty list
 //   [-1.5]                  a weight gradient alone
+//   0F0,0B0\n\n             a blank line of a table is a row, and PyTorch takes rows for ranks
 //
 // A list for TE always runs something: TE has no other use for it. Of several ranks, one that is
 // declared to hold no chunk may have an order of nothing but idle slots. The rule is silent if
@@ -177,9 +190,7 @@ void empty_order(const Context& context, Findings& out) {
                                            : "the order" + words::of_rank(context, order);
     finding.message = which + (order.entries.empty() ? " is empty" : " has no forward");
     if (place) finding.labels = {{*place, ""}};
-    finding.help.text = context.input().form == Form::TeList
-                            ? "the smallest order is one forward and its backward, `[1, -1]`"
-                            : "the smallest order is one forward and its backward";
+    finding.help.text = how_to_fill(context.input().form, order);
     if (!order.entries.empty()) finding.witness = words::entries(context, order, {0});
     out.report(std::move(finding));
   }
