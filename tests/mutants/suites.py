@@ -98,7 +98,7 @@ KINDS = {
             program="capo_enumeration_mutated",
             tests={
                 "shape": "*NamedOrders*",
-                "dependencies": "*RankOrders*:*NamedOrders*:*ParameterOrders*:*ExchangeOrders*",
+                "dependencies": "*RankOrders*:*NamedOrders*:*ParameterOrders*:*ExchangeOrders*:GroupsInRings*",
                 "buffers": "*HazardousOrders*",
                 "lifecycle": "*HazardousOrders*",
             },

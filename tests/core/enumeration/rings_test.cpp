@@ -8,6 +8,9 @@
 // wait for one that another rank on the far side of the ring has not received. Each order is taken
 // as it is, with a send and the receive behind it in one group, which lazy-hybrid tells apart, and
 // with that receive posted before the send, which is what makes communicators in other orders.
+// Apart from those, the first rank's receives are put into groups of two: all that reads the first
+// then waits for the second, but on channels of pairs.
+//
 // How many orders tell two layouts apart is printed, how many ranks the shortest circles go
 // through, and in each layout how many orders that finish hang where communicators are made at
 // their first use.
@@ -26,6 +29,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <initializer_list>
 #include <map>
 #include <set>
 #include <string>
@@ -38,6 +42,8 @@ namespace {
 constexpr std::array kLayouts{Communicators::PerRank, Communicators::PerPair,
                               Communicators::PerEdge, Communicators::PerDirection,
                               Communicators::LazyHybrid};
+
+constexpr std::pair kPairsAndLazyHybrid{std::size_t{1}, std::size_t{4}};
 
 // The third mode holds one message a channel.
 const std::array kModes{
@@ -70,9 +76,23 @@ std::vector<std::vector<std::int32_t>> tableaux_of_two() {
   return found;
 }
 
-enum class Posted { InTurn, WithTheSendBefore, BeforeTheSendBefore };
+enum class Posted { InTurn, WithTheSendBefore, BeforeTheSendBefore, WithTheReceiveBefore };
+
+// Puts a receive into one group with the one before it, if there is one that is in no group.
+bool join_receive_before(std::vector<Entry>& order, Entry receive) {
+  const auto before = std::find_if(order.rbegin(), order.rend(),
+                                   [](const Entry& entry) { return is_receive(entry.kind); });
+  if (before == order.rend() || before->group != Group::Alone) return false;
+  before->group = Group::Opens;
+  receive.group = Group::Continues;
+  order.insert(before.base(), receive);
+  return true;
+}
 
 void append(RankOrder& rank, ChunkId chunk, std::int32_t microbatch, Kind kind, Posted posted) {
+  if (posted == Posted::WithTheReceiveBefore && is_receive(kind) &&
+      join_receive_before(rank.order, {.chunk = chunk, .microbatch = microbatch, .kind = kind}))
+    return;
   const bool behind_a_send = is_receive(kind) && !rank.order.empty() &&
                              is_send(rank.order.back().kind) &&
                              rank.order.back().group == Group::Alone;
@@ -117,17 +137,17 @@ class Ring {
  public:
   explicit Ring(std::int32_t ranks) : schedule_(ring_of(ranks)), map_(schedule_) {}
 
-  // Takes every `step`-th choice of the ranks' orders.
-  void take(std::size_t step) {
+  // Takes every `step`-th choice of the ranks' orders, each posted in these ways.
+  void take(std::size_t step, std::initializer_list<Posted> ways) {
     const auto choices = tableaux_of_two();
     std::size_t all = 1;
     for (std::size_t r = 0; r < schedule_.ranks.size(); ++r) all *= choices.size();
     for (std::size_t at = 0; at < all; at += step) {
-      for (const Posted posted :
-           {Posted::InTurn, Posted::WithTheSendBefore, Posted::BeforeTheSendBefore}) {
+      for (const Posted posted : ways) {
         std::size_t digits = at;
         for (std::size_t r = 0; r < schedule_.ranks.size(); ++r, digits /= choices.size())
-          fill(schedule_.ranks[r], r == 0, choices[digits % choices.size()], posted);
+          fill(schedule_.ranks[r], r == 0, choices[digits % choices.size()],
+               posted == Posted::WithTheReceiveBefore && r > 0 ? Posted::InTurn : posted);
         judge();
       }
     }
@@ -212,7 +232,7 @@ class Rings : public ::testing::TestWithParam<std::pair<std::int32_t, std::size_
 TEST_P(Rings, OfEveryLayoutAndModeFinishAsTheOracleSays) {
   const auto [ranks, step] = GetParam();
   Ring ring(ranks);
-  ring.take(step);
+  ring.take(step, {Posted::InTurn, Posted::WithTheSendBefore, Posted::BeforeTheSendBefore});
   report(ranks, ring);
   EXPECT_EQ(ring.disagreements, 0U);
   EXPECT_GT(ring.finishing, 0U);
@@ -221,6 +241,17 @@ TEST_P(Rings, OfEveryLayoutAndModeFinishAsTheOracleSays) {
   EXPECT_GT(ring.never_made[2], 0U) << "circles of directions";
   constexpr std::size_t kPairs = kLayouts.size() * (kLayouts.size() - 1) / 2;
   EXPECT_GE(ring.apart.size(), step == 1 ? kPairs : 1U) << "pairs of layouts that are told apart";
+}
+
+//   rank 0: ... (recv-F2.0 recv-B1.0) F2.0 B2.0 send-B2.0 B1.0
+//
+// Here F2.0 waits for recv-B1.0, whose gradient comes of F2.0, wherever the group is one call.
+TEST(GroupsInRings, OfReceivesAreIssuedApartWherePairsHaveChannels) {
+  Ring ring(3);
+  ring.take(5, {Posted::WithTheReceiveBefore});
+  report(3, ring);
+  EXPECT_EQ(ring.disagreements, 0U);
+  EXPECT_GT(ring.apart[kPairsAndLazyHybrid], 0U) << "in all else the two layouts are alike here";
 }
 
 // A step that is prime to 14 comes to every choice of every rank.
