@@ -28,8 +28,7 @@ struct Execution {
 [[nodiscard]] Execution execute(const TaskGraph& graph);
 
 /// The first task that never runs, rank by rank, of a graph that does not finish: the first
-/// transfer or collective if there is one, since computations wait for those. A finding about tasks
-/// that wait for each other stands there, wherever its cycle lies.
+/// transfer or collective if there is one, since computations wait for those.
 [[nodiscard]] TaskId first_stuck(const TaskGraph& graph, const Execution& execution);
 
 /// A step of a cycle of waits.

@@ -22,6 +22,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace capo::rules {
@@ -68,6 +69,18 @@ std::vector<std::string> ways_out(const Context& context, const Wiring& wiring) 
   return ways;
 }
 
+// A finding about a circle stands at its first transfer or collective, rank by rank, or at its
+// first task if it has none.
+TaskId first_of(const TaskGraph& graph, const std::vector<WaitEdge>& cycle) {
+  const auto place = [&](TaskId task) {
+    return std::pair(is_compute(graph.tasks[task].kind), task);
+  };
+  return std::min_element(
+             cycle.begin(), cycle.end(),
+             [&](const WaitEdge& a, const WaitEdge& b) { return place(a.task) < place(b.task); })
+      ->task;
+}
+
 // The transfers finish: no rank waits, around some corner, for itself.
 //
 //   rank 0: send-F1.1 recv-B1.0         under rendezvous each waits for the other to receive
@@ -75,9 +88,10 @@ std::vector<std::string> ways_out(const Context& context, const Wiring& wiring) 
 //
 // The verdict is relative to the communicators and to whether a send waits for its receive; if
 // another layout, buffered sends, or another of Megatron's ways of calling would finish, a note
-// says which. The finding stands at the first transfer that is never over, the witness is the
-// shortest cycle of waits. No time-out is involved. Transfers without a partner and the like have
-// rules of their own, and are then the reason that a schedule waits.
+// says which. The witness is the shortest cycle of waits, and the finding stands at its first
+// transfer: what comes before that and is never over either may only wait for those in the cycle.
+// No time-out is involved. Transfers without a partner and the like have rules of their own, and
+// are then the reason that a schedule waits.
 void deadlock(const Context& context, Findings& out) {
   for (const auto& wiring : context.wirings()) {
     if (!wiring->transfers_in_doubt() || wiring->execution().finishes()) continue;
@@ -86,7 +100,7 @@ void deadlock(const Context& context, Findings& out) {
     const auto cycle = shortest_cycle(wired.graph, wiring->execution());
     const std::vector<std::int32_t> ranks = ranks_of(wired.graph, cycle);
     if (cycle.empty() || context.judged_before(*wiring, ranks)) continue;
-    const TaskId first = first_stuck(wired.graph, wiring->execution());
+    const TaskId first = first_of(wired.graph, cycle);
     const auto place = [&] { return words::task_span(context, *wiring, wired.graph, first); };
     if (!out.found_at(place)) continue;
     Diagnostic finding;
@@ -137,10 +151,7 @@ void report_circle_of_uses(const Context& context, const Wiring& wiring, Finding
   if (cycle.empty()) return;
   const std::vector<std::int32_t> ranks = ranks_of(graph, cycle);
   if (context.judged_before(wiring, ranks)) return;
-  const TaskId first =
-      std::min_element(cycle.begin(), cycle.end(), [](const auto& a, const auto& b) {
-        return a.task < b.task;
-      })->task;
+  const TaskId first = first_of(graph, cycle);
   if (!out.found_at([&] { return words::task_span(context, wiring, graph, first); })) return;
   Diagnostic finding;
   finding.message =

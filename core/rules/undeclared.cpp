@@ -49,34 +49,14 @@ std::string_view words_for(TransferMode mode) {
   return kWords[as_index(mode)];
 }
 
-// Findings are the same if they say the same at the same place.
+// Findings are the same if they say the same at the same place. A circle of waits has its place
+// whatever else the environment leaves waiting.
 using Key = std::tuple<std::string_view, std::uint32_t, std::string>;
 
 Key key_of(const Diagnostic& finding) {
   return {finding.rule, finding.labels.empty() ? 0 : finding.labels.front().span.offset,
           finding.message};
 }
-
-// Those of a circle of waits are the same as well wherever it is entered: with another layout
-// another transfer may be the first that is never over.
-class Keys {
- public:
-  using Circle = std::vector<std::tuple<int, std::size_t, std::string>>;  // rank, index, action
-
-  [[nodiscard]] Key of(const Diagnostic& finding) {
-    const Key key = key_of(finding);
-    if (finding.witness.kind != WitnessKind::WaitCycle) return key;
-    Circle circle;
-    for (const WitnessEntry& task : finding.witness.tasks) {
-      circle.emplace_back(task.rank, task.index, task.action);
-    }
-    std::sort(circle.begin(), circle.end());
-    return first_of_.try_emplace({finding.message, std::move(circle)}, key).first->second;
-  }
-
- private:
-  std::map<std::pair<std::string, Circle>, Key> first_of_;  // by message and circle
-};
 
 std::vector<Key> keys_of(const CheckResult& result) {
   std::vector<Key> keys;
@@ -202,17 +182,16 @@ class Widening {
   }
 
   void merge() {
-    Keys keys;
     Appearances appearances;
     for (std::size_t at = 0; at < cases_.size(); ++at) {
       for (const Diagnostic& finding : cases_[at].result->diagnostics.kept()) {
-        appearances[keys.of(finding)].push_back(at);
+        appearances[key_of(finding)].push_back(at);
       }
     }
     Diagnostics merged(findings_to_compare(context_));
     for (std::size_t at = 0; at < cases_.size(); ++at) {
       for (const Diagnostic& finding : cases_[at].result->diagnostics.kept()) {
-        const auto& where = appearances[keys.of(finding)];
+        const auto& where = appearances[key_of(finding)];
         if (where.front() == at) merged.add(with_condition(finding, where));
       }
     }

@@ -209,22 +209,105 @@ class Executor {
     });
   }
 
-  /// After run().
-  std::optional<Place> first_transfer_left() {
+  /// After run(): the transfers and waits whose beginning or end waits for itself.
+  std::vector<Place> in_circles() {
+    note_awaited();
+    std::vector<Place> places;
     for (int rank = 0; rank < ranks(); ++rank) {
       int position = 0;
-      for (const Joined& joined : list_of(rank)) {
-        for (const Member& member : joined) {
-          if ((transfers(member.operation) || waits(member.operation)) && !member.over)
-            return Place{rank, position};
+      for (std::size_t at = 0; at < list_of(rank).size(); ++at) {
+        const bool circles = reaches_itself({rank, at, false}) || reaches_itself({rank, at, true});
+        for (const Member& member : list_of(rank)[at]) {
+          const bool named = transfers(member.operation) || waits(member.operation);
+          if (circles && named) places.push_back({rank, position});
           ++position;
         }
       }
     }
-    return std::nullopt;
+    return places;
   }
 
  private:
+  /// A step is that operations begin, or that they are over.
+  struct Step {
+    int rank = 0;
+    std::size_t at = 0;
+    bool over = false;
+
+    friend auto operator<=>(const Step&, const Step&) = default;
+  };
+
+  void note_awaited() {
+    std::vector<Step> all;
+    for (int rank = 0; rank < ranks(); ++rank) {
+      for (std::size_t at = 0; at < list_of(rank).size(); ++at) {
+        for (const bool over : {false, true}) all.push_back({rank, at, over});
+        for (const Member& member : list_of(rank)[at]) {
+          if (!transfers(member.operation)) continue;
+          const Channel channel = channel_of(pipeline_, rank, member.operation);
+          beginnings_[{channel, sends(member.operation), member.number}] = {rank, at, false};
+        }
+      }
+    }
+    for (const Step& step : all) {
+      if (!is_done(step)) awaited_[step] = awaited(step);
+    }
+  }
+
+  bool is_done(const Step& step) {
+    const Member& member = list_of(step.rank)[step.at].front();
+    return step.over ? member.over : member.begun;
+  }
+
+  /// The steps that have not happened and have to come before this one.
+  std::vector<Step> awaited(const Step& step) {
+    std::vector<Step> steps;
+    for (const Member& member : list_of(step.rank)[step.at]) {
+      if (!step.over) {
+        for (std::size_t other = 0; other < list_of(step.rank).size(); ++other) {
+          if (other != step.at && has_to_be_over(step.rank, other, step.at, member.operation))
+            steps.push_back({step.rank, other, true});
+        }
+      } else if (transfers(member.operation)) {
+        const bool receive = receives(member.operation);
+        const int number = receive ? member.number : member.number - pipeline_.held;
+        const auto other =
+            beginnings_.find({channel_of(pipeline_, step.rank, member.operation), receive, number});
+        if (other != beginnings_.end()) steps.push_back(other->second);
+      }
+    }
+    if (step.over) steps.push_back({step.rank, step.at, false});
+    std::erase_if(steps, [&](const Step& each) { return is_done(each); });
+    return steps;
+  }
+
+  /// Whether an operation cannot begin before others are over: they come first in its line, or make
+  /// what it works with, be it too late.
+  bool has_to_be_over(int rank, std::size_t other, std::size_t at, const Operation& operation) {
+    const std::vector<Thing> operands = operands_of(pipeline_, rank, operation);
+    const Joined& members = list_of(rank)[other];
+    return std::any_of(members.begin(), members.end(), [&](const Member& member) {
+      const Operation& made = member.operation;
+      const Thing thing{made.kind, made.stage, made.microbatch};
+      return (other < at && stands_before(rank, other, at, made, operation)) ||
+             std::find(operands.begin(), operands.end(), thing) != operands.end();
+    });
+  }
+
+  bool reaches_itself(const Step& step) {
+    std::set<Step> seen;
+    std::vector<Step> open{step};
+    while (!open.empty()) {
+      const Step last = open.back();
+      open.pop_back();
+      for (const Step& next : awaited_[last]) {
+        if (next == step) return true;
+        if (seen.insert(next).second) open.push_back(next);
+      }
+    }
+    return false;
+  }
+
   int ranks() const { return static_cast<int>(pipeline_.ranks.size()); }
   std::vector<Joined>& list_of(int rank) { return lists_[static_cast<std::size_t>(rank)]; }
 
@@ -239,19 +322,22 @@ class Executor {
 
   /// Whatever was issued earlier and has to be over first, is.
   bool nobody_is_before(int rank, std::size_t at, const Operation& operation) {
-    const Line line = line_of(pipeline_, rank, operation);
     for (std::size_t earlier = 0; earlier < at; ++earlier) {
       for (const Member& member : list_of(rank)[earlier]) {
-        if (member.over) continue;
-        if (line_of(pipeline_, rank, member.operation) == line) return false;
-        if (transfers(operation)) {
-          if (!transfers(member.operation)) return false;
-        } else if (holds_what_follows(rank, earlier, at, member.operation)) {
+        if (!member.over && stands_before(rank, earlier, at, member.operation, operation))
           return false;
-        }
       }
     }
     return true;
+  }
+
+  /// Whether what was issued earlier has to be over before an operation begins that may not need
+  /// it.
+  bool stands_before(int rank, std::size_t earlier, std::size_t at, const Operation& before,
+                     const Operation& operation) {
+    if (line_of(pipeline_, rank, before) == line_of(pipeline_, rank, operation)) return true;
+    if (transfers(operation)) return !transfers(before);
+    return holds_what_follows(rank, earlier, at, before);
   }
 
   bool holds_what_follows(int rank, std::size_t transfer, std::size_t computation,
@@ -310,6 +396,8 @@ class Executor {
   // A channel's sends all stand in one line, and its receives too: how many have begun says which.
   std::map<Channel, int> sends_begun_;
   std::map<Channel, int> receives_begun_;
+  std::map<std::tuple<Channel, bool, int>, Step> beginnings_;  // by channel, being a send, number
+  std::map<Step, std::vector<Step>> awaited_;                  // of those that never happen
 };
 
 }  // namespace
@@ -352,11 +440,11 @@ std::optional<Place> first_never_computed(const Pipeline& pipeline) {
   return std::nullopt;
 }
 
-std::optional<Place> first_never_over(const Pipeline& pipeline) {
+std::vector<Place> in_circles(const Pipeline& pipeline) {
   const Pipeline called = with_parent(pipeline);
   Executor executor(called);
-  executor.run();
-  return executor.first_transfer_left();
+  if (executor.run()) return {};
+  return executor.in_circles();
 }
 
 std::optional<Place> first_apart(const Pipeline& pipeline) {

@@ -98,8 +98,9 @@ struct Place {
 /// once; nullopt if all can run. Precondition: no computation is joined.
 std::optional<Place> first_never_computed(const Pipeline& pipeline);
 
-/// The first transfer or wait for one, rank by rank, that is never over; nullopt if all are over.
-std::optional<Place> first_never_over(const Pipeline& pipeline);
+/// The transfers and waits for them that wait, around some corner, for themselves, rank by rank.
+/// None does where all operations are over in the end, or would be if each wait had its send.
+std::vector<Place> in_circles(const Pipeline& pipeline);
 
 /// The first receive, rank by rank, whose send is on another communicator; nullopt if there is
 /// none.

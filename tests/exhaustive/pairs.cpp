@@ -7,7 +7,7 @@
 // 1 has 1 and 14, and of the 2,996 pairs of two 62 finish under rendezvous and 66 where sends are
 // buffered. In every layout of communicators the oracle executes each pair: first the computations
 // alone, which can wait for each other whatever the transfers do (D04, at the first computation
-// that never runs), then with the transfers (T09, at the first one that is never over). If the
+// that never runs), then with the transfers (T09, at one that waits for itself). If the
 // layout, the kind of send or both are not declared, it executes each pair under every value that
 // is left, and the first of all that it finds counts. With a parent beside the communicators of
 // pairs each pair is executed with its transfers fused in every way: 16,639 of one and two
@@ -153,16 +153,14 @@ std::tuple<bool, int, int, std::string_view> place_of(const Answer& answer) {
   return {answer.accepted(), answer.rank, answer.position, answer.rule};
 }
 
-Answer expected_under(const oracle::Pipeline& pipeline, CommInit init) {
+Answer expected_under(const oracle::Pipeline& pipeline, CommInit init, const Answer& product) {
   if (const auto never = oracle::first_never_computed(pipeline)) {
     return {.rule = "D04", .rank = never->rank, .position = never->position};
   }
   if (const auto apart = oracle::first_apart(pipeline)) {
     return {.rule = "T13", .rank = apart->rank, .position = apart->position};
   }
-  Answer first;
-  if (const auto left = oracle::first_never_over(pipeline))
-    first = {.rule = "T09", .rank = left->rank, .position = left->position};
+  const Answer first = answer_of(oracle::in_circles(pipeline), product);
   const auto unmade = init == CommInit::Lazy ? oracle::first_never_made(pipeline) : std::nullopt;
   if (!unmade) return first;
   const Answer never_made{.rule = "T14", .rank = unmade->rank, .position = unmade->position};
@@ -170,7 +168,7 @@ Answer expected_under(const oracle::Pipeline& pipeline, CommInit init) {
 }
 
 // The first finding under any of the values that are not ruled out.
-Answer expected(oracle::Pipeline& pipeline, const Transfers& transfers) {
+Answer expected(oracle::Pipeline& pipeline, const Transfers& transfers, const Answer& product) {
   std::optional<Answer> first;
   std::vector<Communicators> layouts(kLayouts.begin(), kLayouts.end());
   if (transfers.communicators) layouts = {*transfers.communicators};
@@ -180,7 +178,7 @@ Answer expected(oracle::Pipeline& pipeline, const Transfers& transfers) {
       pipeline.lines = lines_of(layout);
       pipeline.held =
           mode == TransferMode::Rendezvous ? 0 : transfers.held.value_or(oracle::kHoldsAll);
-      const Answer answer = expected_under(pipeline, transfers.init);
+      const Answer answer = expected_under(pipeline, transfers.init, product);
       if (!first || place_of(answer) < place_of(*first)) first = answer;
     }
   }
@@ -207,10 +205,10 @@ bool compare_pairs(int microbatches, const Transfers& transfers, const Options& 
   const std::vector<Order> second = local_orders(1, microbatches);
   std::uint64_t finish = 0;
   const auto compare = [&] {
-    const Answer answer = expected(ranks.pipeline, transfers);
+    const Answer product = judge.of(ranks.input);
+    const Answer answer = expected(ranks.pipeline, transfers, product);
     finish += answer.accepted() ? 1 : 0;
-    comparison.compare(judge.of(ranks.input), answer,
-                       [&] { return print_order_file(ranks.input.schedule); });
+    comparison.compare(product, answer, [&] { return print_order_file(ranks.input.schedule); });
   };
   // With a parent beside the communicators of pairs, groups matter.
   const bool in_groups = transfers.communicators == Communicators::LazyHybrid;

@@ -7,12 +7,14 @@
 #include <locale>
 #include <sstream>
 #include <string>
+#include <vector>
 
 namespace capo::oracle {
 namespace {
 
-// "F0.1": kind, stage, microbatch. Kinds are F, B, W, sF, rF, sB, rB; `+` joins an operation to the
-// one before, `!` and `!!` behind it make later computations wait for it, `'` is communicator 1.
+// "F0.1": kind, stage, microbatch. Kinds are F, B, W, sF, rF, sB, rB, and wF, which waits for sF;
+// `+` joins an operation to the one before, `!` and `!!` behind it make later computations wait for
+// it, `'` is communicator 1.
 Operation operation(std::string word) {
   Operation made;
   const auto take = [&](const std::string& prefix) {
@@ -25,6 +27,8 @@ Operation operation(std::string word) {
     made.kind = Operation::SendForward;
   } else if (take("rF")) {
     made.kind = Operation::ReceiveForward;
+  } else if (take("wF")) {
+    made.kind = Operation::WaitSendForward;
   } else if (take("sB")) {
     made.kind = Operation::SendBackward;
   } else if (take("rB")) {
@@ -167,15 +171,26 @@ TEST(OracleTransfers, OtherCommunicatorsNeitherQueueNorMeet) {
   EXPECT_FALSE(two_ranks_finish("F0.0 sF0.0' rB0.0 B0.0", "rF1.0 F1.0 B1.0 sB1.0"));
 }
 
-TEST(OracleTransfers, NameTheFirstTransferThatIsNeverOver) {
+TEST(OracleTransfers, NameThoseThatWaitForThemselves) {
   const std::string last = "rF1.0 F1.0 B1.0 sB1.0";
-  EXPECT_FALSE(first_never_over(pipeline({0, 1}, {"F0.0 sF0.0 rB0.0 B0.0", last})));
-  EXPECT_EQ(first_never_over(pipeline({0, 1}, {"F0.0 rB0.0 sF0.0 B0.0", last})), (Place{0, 1}));
-  const std::string early = "rF1.0 rF1.1 F1.0 F1.1 B1.0 sB1.0 B1.1 sB1.1";
-  EXPECT_EQ(
-      first_never_over(pipeline({0, 1}, {"F0.0 sF0.0 F0.1 rB0.0 B0.0 sF0.1 rB0.1 B0.1", early})),
-      (Place{0, 3}))
-      << "the first send is over";
+  const auto circles = [](const std::string& first, const std::string& second) {
+    return in_circles(pipeline({0, 1}, {first, second}));
+  };
+  EXPECT_EQ(circles("F0.0 sF0.0 rB0.0 B0.0", last), std::vector<Place>());
+  EXPECT_EQ(circles("F0.0 rB0.0 sF0.0 B0.0", last),
+            (std::vector<Place>{{0, 1}, {0, 2}, {1, 0}, {1, 3}}));
+  EXPECT_EQ(circles("F0.0 sF0.0 F0.1 rB0.0 B0.0 sF0.1 rB0.1 B0.1",
+                    "rF1.0 rF1.1 F1.0 F1.1 B1.0 sB1.0 B1.1 sB1.1"),
+            (std::vector<Place>{{0, 3}, {0, 5}, {1, 1}, {1, 5}}))
+      << "the first send is over, and the last transfers wait for the circle alone";
+}
+
+TEST(OracleTransfers, AWaitForALaterSendIsACircleAndOneForNoSendIsNone) {
+  const auto circles = [](const std::string& first) {
+    return in_circles(pipeline({0, 1}, {first, "rF1.0 F1.0 B1.0 sB1.0"}));
+  };
+  EXPECT_EQ(circles("F0.0 wF0.0 sF0.0 rB0.0 B0.0"), (std::vector<Place>{{0, 1}, {0, 2}}));
+  EXPECT_EQ(circles("F0.0 wF0.1 sF0.0 rB0.0 B0.0"), std::vector<Place>());
 }
 
 TEST(OracleTransfers, NameTheFirstComputationThatCannotRun) {
