@@ -294,6 +294,7 @@ class Reasoning:
 
     def rank_begins(self, what, firsts, premises):
         """No task of these begins before this time: each is one that a premise is about, or behind one."""
+        require(firsts, f"{what}: its rank runs nothing before it")
         require(premises and all(of.side == "head" for of in premises), f"{what} follows from heads")
         for first in firsts:
             known = any(of.task == first or self.problem.comes_before(of.task, first) for of in premises)

@@ -240,6 +240,20 @@ def prove_that_gifts_are_seen(checker, certificate):
         raise AssertionError("a gift is taken for none")
 
 
+def prove_that_work_begins_somewhere(checker, certificate):
+    """Nothing comes before a rank's first task, so that its rank's work says nothing of when that begins."""
+    facts = [{"head": "F0.0", "by": "start", "from": []}]
+    while len(facts) < 61:  # each time F0.0 would begin by an F0 later
+        facts += [{"head": "F0.1", "by": "wait", "from": [len(facts) - 1]}, {"head": "F0.0", "by": "work", "from": [len(facts)]}]
+    argument = {"by": "machine", "tasks": [{"series": "F0", "first": 0, "last": 0, "head": 60, "tail": 61}]}
+    try:
+        _, shown, _ = checker.shown_by({**certificate, "facts": [*facts, {"tail": "F0.0", "by": "end", "from": []}], "argument": argument})
+    except checker.Wrong as wrong:
+        assert str(wrong) == "fact 2: its rank runs nothing before it", wrong
+    else:
+        raise AssertionError(f"nothing is below {float(shown)}, but the orders take {certificate['makespan']}")
+
+
 def main():
     capo, source = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2])
     checker, dice = load(source), random.Random(34)
@@ -249,6 +263,7 @@ def main():
         fixed = [certificate_of(capo, flags.split(), folder) for flags in CASES]
         prove_by_program(source, folder, fixed[0])
         prove_that_gifts_are_seen(checker, fixed[CASES.index(RECOMPUTED)])
+        prove_that_work_begins_somewhere(checker, fixed[0])
         assert fixed[CASES.index(BY_L3)]["argument"]["by"] == "memory", fixed[CASES.index(BY_L3)]["argument"]
         certificates = list(fixed)
         for flags, row in optima(source, dice):
