@@ -103,8 +103,7 @@ class Problem:
                 if before is None or self.rank[before] == self.rank[stage]:
                     require(self.lag[kind, stage] == 0, f"problem: {kind}{stage} waits for no message and has a lag")
         self.all_holds = dict(self.holds)  # with what is made again
-        # A stage's gift is what it gives up beyond what it takes; both count what is made again.
-        self.gift = {stage: -sum(self.holds[kind, stage] for kind in KINDS) - made for stage, made in self.remakes.items()}
+        self.room = None if limit is None else self.limit + self.microbatches * sum(map(self.gift, range(len(stages))))
         self.links = self.links_of(given["links"]) if "links" in given else None
         self.takes.update({("W", stage): self.least_weight(stage) for stage in self.in_call})
         for stage, made in self.remakes.items():
@@ -147,13 +146,12 @@ class Problem:
 
     def least_weight(self, stage):
         """What a weight gradient takes at least: its share of a call that is as good as any. Until a call is over, each of its
-        microbatches holds what its forward took and its backward left; all others hold no less than nothing."""
+        microbatches holds what its forward took and its backward left, within the room."""
         first, further = self.in_call[stage]
         most = min(self.fuse_w, self.microbatches)
         held = self.holds["F", stage] + self.remakes[stage] + self.holds["B", stage]
-        gifts = any(self.remakes[other] + sum(self.holds[kind, other] for kind in KINDS) < -ROUNDING * self.holds["F", other] for other in range(len(self.rank)))
-        if self.limit is not None and held > 0 and not gifts:
-            most = max(1, min(most, math.floor(self.limit / held)))
+        if self.room is not None and held > 0:
+            most = max(1, min(most, math.floor(self.room / held)))
         return min(first, (first + (most - 1) * further) / most)
 
     def in_loop(self, stage):
@@ -223,8 +221,10 @@ class Problem:
         behind = self.neighbour("B", stage)
         return time if behind is None else time + self.residence(behind) + self.lag["F", behind] + self.lag["B", stage]
 
-    def require_no_gift(self, stage, what):
-        require(self.gift[stage] <= ROUNDING * (self.all_holds["F", stage] + self.remakes[stage]), f"{what}: stage {stage} gives up more than it takes")
+    def gift(self, stage):
+        """What a microbatch gives up beyond what it takes. The reasoning takes it that none does, and has the room for it: the limit
+        and all gifts that there can be. Where holds are rounded, that is next to nothing."""
+        return max(Fraction(0), -sum(self.all_holds[kind, stage] for kind in KINDS) - self.remakes[stage])
 
     def stages_of(self, rank):
         return [stage for stage, of in enumerate(self.rank) if of == rank]
@@ -312,12 +312,10 @@ class Reasoning:
         Forwards up to this stage, of this microbatch and those before it, have begun; all others hold no less than
         nothing."""
         problem, (kind, stage, k) = self.problem, task
-        require(kind == "F" and problem.limit is not None, f"{what}: memory delays forwards, where it has a limit")
+        require(kind == "F" and problem.room is not None, f"{what}: memory delays forwards, where it has a limit")
         stages = [s for s in problem.stages_of(problem.rank[stage]) if s <= stage and problem.pipeline[s] == problem.pipeline[stage]]
-        for s in problem.stages_of(problem.rank[stage]):
-            problem.require_no_gift(s, what)
         held = sum(problem.holds["F", s] for s in stages)
-        excess = (k + 1) * held - problem.limit
+        excess = (k + 1) * held - problem.room
         require(excess > 0, f"{what}: so many microbatches fit")
         return stages, held, excess
 
@@ -403,7 +401,7 @@ def by_machine(reasoning, rank, argument):
 def by_memory(reasoning, rank, argument):
     """What a microbatch holds times how long, over all of them, is at most the limit times the rank's time."""
     problem = reasoning.problem
-    require(problem.limit is not None and problem.limit > 0, "argument: there is no memory limit above 0")
+    require(problem.room is not None and problem.room > 0, "argument: there is no memory limit above 0")
     stages = problem.stages_of(rank)
     begins = Fraction(0)
     require(all(is_count(k, len(reasoning.facts)) for k in argument["from"]), "argument: it follows from what is no fact")
@@ -413,12 +411,11 @@ def by_memory(reasoning, rank, argument):
     held = Fraction(0)
     for stage in stages:
         taken, kept = problem.holds["F", stage], -problem.all_holds["W", stage]
-        problem.require_no_gift(stage, "argument")
         held += taken * problem.residence(stage) + problem.remakes[stage] * problem.takes["B", stage]
         held += kept * problem.takes["W", stage]
     held *= problem.microbatches
-    return (begins + held / problem.limit,
-            f"microbatches hold {shown(held)} of memory times time on rank {rank}, within {shown(problem.limit)}, from "
+    return (begins + held / problem.room,
+            f"microbatches hold {shown(held)} of memory times time on rank {rank}, within {shown(problem.room)}, from "
             f"{shown(begins)} on")
 
 
@@ -437,9 +434,8 @@ class Uniform:
         self.f, self.b, self.w = (problem.takes[kind, 0] for kind in KINDS)
         self.c = lags.pop() if lags else Fraction(0)
         takes = problem.holds["F", 0]
-        problem.require_no_gift(0, "argument")
         self.kept = -problem.holds["W", 0] / takes if takes else Fraction(0)
-        self.memory = problem.limit / takes if takes and problem.limit is not None else None  # forwards that fit
+        self.memory = problem.room / takes if takes and problem.room is not None else None  # forwards that fit
         require(self.memory is None or self.memory >= 1, "argument: no forward fits")
 
     def fit(self, forwards):
@@ -676,9 +672,9 @@ class AnyPlacement:
         and whole ones where all hold the same."""
         problem, work = self.problem, Fraction(0)
         stages = problem.stages_of(rank)
-        if problem.limit is None:
+        if problem.room is None:
             return self.m * self.sum["F", rank]
-        left, holds = problem.limit, {problem.holds["F", s] for s in stages}
+        left, holds = problem.room, {problem.holds["F", s] for s in stages}
         if len(holds) == 1 and max(holds) > 0:
             left = math.floor(left / max(holds)) * max(holds)
         for stage in sorted(stages, key=lambda s: (problem.holds["F", s] > 0, -problem.takes["F", s] / (problem.holds["F", s] or 1))):
@@ -734,11 +730,9 @@ class AnyPlacement:
         """What stages hold, times how long, summed over all, within the memory of all ranks: the sum is least where stages stand by
         time for memory, the last one first, and where the longest ways have what holds least."""
         problem = self.problem
-        if problem.limit is None or problem.limit == 0:
+        if not problem.room:
             return Fraction(0)
         stages = range(len(problem.rank))
-        for stage in stages:
-            problem.require_no_gift(stage, "argument")
         time = {s: problem.takes["F", s] + problem.takes["B", s] for s in stages}
         holds = {s: problem.holds["F", s] for s in stages}
         held, residence = sum(-problem.holds["W", s] * problem.takes["W", s] for s in stages), Fraction(0)
@@ -750,7 +744,7 @@ class AnyPlacement:
         begins, least = Fraction(0), sorted(self.least["F", rank] for rank in range(self.ranks))
         for n in range(0 if self.of_span else self.ranks):
             begins += sum(least[:n]) + self.messages[n]
-        return (held * self.m / problem.limit + begins) / self.ranks
+        return (held * self.m / problem.room + begins) / self.ranks
 
 
 def by_any_placement(reasoning, rank, argument):

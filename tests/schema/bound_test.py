@@ -228,16 +228,27 @@ def prove_that_gifts_are_seen(checker, certificate):
     """A weight gradient that gives up more than its stage takes, what is made again included, makes room for others."""
     changed = copy.deepcopy(certificate)
     changed["facts"], changed["argument"] = [], {"by": "memory", "from": []}
-    assert float(checker.shown_by(changed)[1]) <= certificate["span"]
+    before = float(checker.shown_by(changed)[1])
+    assert before <= certificate["span"]
     for stage in changed["problem"]["stages"]:
         assert stage["remakes"] == 0.5, stage
         stage["holds"][2] = -3
-    try:
-        checker.shown_by(changed)
-    except checker.Wrong as wrong:
-        assert "gives up more than it takes" in str(wrong), wrong
-    else:
-        raise AssertionError("a gift is taken for none")
+    assert checker.shown_by(changed)[1] < before, "a gift is taken for none"
+
+
+def prove_that_rounded_gifts_add_up(checker):
+    """Room for two forwards but for two billionths, and microbatches that give up half a billionth more than they took: the last
+    three of four share the memory of two. Were there always room for one alone, nothing would be below 54."""
+    stages = [{"takes": [5, 1, 1], "holds": [1, 0, -1.0000000005], "lags": lags} for lags in ([0, 1], [1, 0])]
+    problem = {"placement": "loop", "ranks": 2, "chunks": 1, "microbatches": 4, "memory_limit": 2 - 2.4e-9, "stages": stages}
+    orders = ["F0 B0 W0 F0 F0 B0 W0 F0 B0 W0 B0 W0", "F1 B1 W1 F1 B1 F1 B1 W1 F1 B1 W1 W1"]
+    for by in ("L1", "L2", "memory"):
+        facts, argument = [{"head": "F0.0", "by": "start", "from": []}], {"by": by, "from": [0] if by == "memory" else []}
+        certificate = {"schema": 1, "objective": "makespan", "bound": 20, "rank": 0, "problem": problem, "facts": facts, "argument": argument,
+                       "orders": orders, "makespan": 45, "span": 45}
+        checker.check(certificate)
+        shown = checker.shown_by(certificate)[1]
+        assert shown <= 45, (by, float(shown))
 
 
 def prove_that_work_begins_somewhere(checker, certificate):
@@ -263,6 +274,7 @@ def main():
         fixed = [certificate_of(capo, flags.split(), folder) for flags in CASES]
         prove_by_program(source, folder, fixed[0])
         prove_that_gifts_are_seen(checker, fixed[CASES.index(RECOMPUTED)])
+        prove_that_rounded_gifts_add_up(checker)
         prove_that_work_begins_somewhere(checker, fixed[0])
         assert fixed[CASES.index(BY_L3)]["argument"]["by"] == "memory", fixed[CASES.index(BY_L3)]["argument"]
         certificates = list(fixed)
