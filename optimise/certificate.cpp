@@ -36,7 +36,8 @@
 // and a function of the checker's; so is a further argument. One of them is narrowing
 // (narrowing.cpp), which has no facts: the checker is told by when nothing ends, and does it anew.
 // Another is any_placement.cpp, for which the problem has what a message takes over each link.
-// Tested by tests/schema/bound_test.py.
+// Tested by tests/schema/bound_test.py, and what the checker takes for reasoning by
+// bound_truth_test.py beside it.
 
 #include "core/base/index.h"
 #include "optimise/bounds.h"
