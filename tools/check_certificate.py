@@ -212,6 +212,9 @@ def main():
     except (KeyError, TypeError, ValueError, AttributeError) as why:
         print(f"wrong: it is no certificate: {why!r}")
         return 1
+    except OSError as why:
+        print(f"check_certificate.py: {why}", file=sys.stderr)
+        return 2
     print(f"right: {buffers} buffers, {shared} pairs share memory")
     return 0
 

@@ -79,9 +79,9 @@ def _named(orders):
 def compare(orders, *, ranks=None, microbatches=None, cost=None, mem=None, **declared):
     """Simulate several orders under the same costs.
 
-    ``orders`` maps names to orders, or lists orders; with ``ranks`` and ``microbatches`` a name is a
-    published schedule. Costs are of a rank's share of the model, so that schedules with more chunks
-    on a rank are no dearer for it. ``declared`` is handed on to ``capo.simulate``.
+    ``orders`` maps names to orders, or lists orders; with ``ranks`` and ``microbatches`` a name that
+    no file has is a published schedule. Costs are of a rank's share of the model, so that schedules
+    with more chunks on a rank are no dearer for it. ``declared`` is handed on to ``capo.simulate``.
 
     >>> import capo
     >>> table = capo.compare(["1f1b", "zbv"], ranks=4, microbatches=8, cost={"f": 10, "b": 12, "w": 8})
@@ -92,8 +92,9 @@ def compare(orders, *, ranks=None, microbatches=None, cost=None, mem=None, **dec
         raise ValueError("compare: ranks and microbatches are given together, for published schedules")
     rows = Table()
     for name, order in _named(orders):
-        published = ranks is not None and isinstance(order, str)
-        if ranks is None and isinstance(order, str) and order in schedule_names() and not os.path.exists(order):
+        named = isinstance(order, str) and not os.path.exists(order)
+        published = ranks is not None and named
+        if ranks is None and named and order in schedule_names():
             raise ValueError(f"compare: {order} is a published schedule: say ranks and microbatches")
         made = generate(order, ranks=ranks, microbatches=microbatches) if published else order
         timeline = simulate(made, cost=cost, mem=mem, **declared)

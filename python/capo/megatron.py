@@ -116,8 +116,8 @@ class Verdict:
 
     def __str__(self):
         lines = [f"note: {note}" for note in self.job.notes]
-        if self.refusal is not None:
-            lines.append(f"error: Megatron-LM refuses the configuration: {self.refusal}")
+        if self.refusal is not None:  # and then nothing runs that a report could be about
+            return "\n".join([*lines, f"error: Megatron-LM refuses the configuration: {self.refusal}", "rejected"])
         return "\n".join([*lines, str(self.report)])
 
 

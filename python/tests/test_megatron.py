@@ -81,6 +81,7 @@ def test_arguments_that_say_too_little(changed, words):
 def test_what_megatron_refuses_is_rejected_with_its_reason():
     found = capo.megatron.check(namespace(num_microbatches=5))
     assert found.refusal and found.verdict == "rejected" and found.refusal in str(found)
+    assert "accept" not in str(found), "of an order that never runs"
     with pytest.raises(ValueError, match="refuses"):
         found.raise_for_errors()
 

@@ -47,7 +47,7 @@ def test_pages():
         capo.explain("S99")
 
 
-def test_a_comparison_is_of_a_ranks_share_of_the_model():
+def test_a_comparison_is_of_a_ranks_share_of_the_model(tmp_path):
     """A V has two chunks on each rank, and is no dearer for that: it has fewer bubbles."""
     table = capo.compare(["1f1b", "zbv"], ranks=4, microbatches=16, cost={"f": 10, "b": 12, "w": 8})
     makespans = {row.name: row.makespan for row in table}
@@ -57,6 +57,12 @@ def test_a_comparison_is_of_a_ranks_share_of_the_model():
     ]
     named = capo.compare({"mine": [[1, -1], [1, -1]]}, topology="chain")
     assert [row.name for row in named] == ["mine"] and "mine" in str(named)
+    file = tmp_path / "mine.csv"
+    file.write_text("0F0,0B0\n")
+    beside = capo.compare(["1f1b", str(file)], ranks=1, microbatches=1)
+    assert [row.name for row in beside] == ["1f1b", str(file)]
+    with pytest.raises(ValueError, match="1f1c"):
+        capo.compare(["1f1c", str(file)], ranks=1, microbatches=1)
     with pytest.raises(ValueError, match="given together"):
         capo.compare(["1f1b"], ranks=4)
     with pytest.raises(ValueError, match="1f1b is a published schedule: say ranks and microbatches"):

@@ -384,6 +384,12 @@ def tamper_with(certificates, tamper, checker, dice):
     return counts
 
 
+def prove_that_a_missing_file_is_named(source, folder):
+    program = [sys.executable, "-B", str(source / "tools" / "check_certificate.py"), str(folder / "none.json")]
+    missing = subprocess.run(program, capture_output=True, text=True)
+    assert missing.returncode == 2 and "none.json" in missing.stderr and "Traceback" not in missing.stderr, missing
+
+
 def main():
     capo, source = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2])
     checker = certificate_orders.load_checker(source)
@@ -395,6 +401,7 @@ def main():
     read = []
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
+        prove_that_a_missing_file_is_named(source, folder)
         for case, arguments in [*cases(source), *generated(capo, folder), *written(folder), *deferred(source, folder)]:
             certificate = certificate_of(capo, case, arguments, folder)
             if certificate is None:
