@@ -12,19 +12,20 @@ constexpr int kThreads = 256;
 constexpr std::int64_t kPerBlock = kThreads * 8;
 
 // The NaN that the host stores: the device's own conversions make another one.
+// The NaN that this device's units make, in bits: the host draws the same.
 template <typename T>
-__device__ T quiet_nan();
+__device__ T undrawn();
 template <>
-__device__ Bf16 quiet_nan<Bf16>() {
-  return __ushort_as_bfloat16(0x7fc0);
+__device__ Bf16 undrawn<Bf16>() {
+  return __ushort_as_bfloat16(0x7fff);
 }
 template <>
-__device__ Fp16 quiet_nan<Fp16>() {
-  return __ushort_as_half(0x7e00);
+__device__ Fp16 undrawn<Fp16>() {
+  return __ushort_as_half(0x7fff);
 }
 template <>
-__device__ float quiet_nan<float>() {
-  return __uint_as_float(0x7fc00000U);
+__device__ float undrawn<float>() {
+  return __uint_as_float(0x7fffffffU);
 }
 
 template <typename T>
@@ -34,7 +35,7 @@ __global__ void draw(run::DrawInto call) {
   for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < call.count;
        i += step) {
     const std::int64_t at = call.first + i;
-    to[i] = at < call.numbers.drawn ? round_to<T>(call.numbers.at(at)) : quiet_nan<T>();
+    to[i] = at < call.numbers.drawn ? round_to<T>(call.numbers.at(at)) : undrawn<T>();
   }
 }
 

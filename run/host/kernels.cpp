@@ -43,20 +43,6 @@ void compute(const Differ& call) {
   if (bytes > 0 && std::memcmp(call.a, call.b, bytes) != 0) *call.differs = 1;
 }
 
-// What no number was drawn for, in bits; a rounding makes another one of it.
-template <typename T>
-T undrawn() {
-  return {0x7fc0};
-}
-template <>
-Fp16 undrawn<Fp16>() {
-  return {0x7e00};
-}
-template <>
-float undrawn<float>() {
-  return std::numeric_limits<float>::quiet_NaN();
-}
-
 template <typename T>
 void draw(const DrawInto& call) {
   auto* to = static_cast<T*>(call.to);
@@ -64,7 +50,7 @@ void draw(const DrawInto& call) {
   const Drawing numbers = call.numbers;
   const std::int64_t drawn = std::clamp<std::int64_t>(numbers.drawn - call.first, 0, call.count);
   for (std::int64_t i = 0; i < drawn; ++i) to[i] = round_to<T>(numbers.at(call.first + i));
-  std::fill(to + drawn, to + call.count, undrawn<T>());
+  std::fill(to + drawn, to + call.count, round_to<T>(std::numeric_limits<float>::quiet_NaN()));
 }
 
 void compute(const DrawInto& call) {
