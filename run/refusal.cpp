@@ -72,19 +72,51 @@ std::optional<std::string> refusal_of_float64(const PlannedStep& step, const Ste
                                           : "take a sample (--float64 sampled)");
 }
 
-// Whoever reads a choice reads memory by it. Where another buffer may lie over the choices there is
-// no telling what would be read.
-std::optional<std::string> refusal_of_spoilt_choices(const PlannedStep& step,
-                                                     const StepLayers& layers) {
-  if (!step.result().plan) return std::nullopt;
-  for (const FoundHazard& hazard : step.result().plan->hazards) {
-    const Buffer& victim = hazard.victim;
-    if (victim.kind != BufferKind::Activations) continue;
-    if (!has_router(layers.at(victim.rank, victim.chunk, victim.layer).shape)) continue;
+// Whether all that may lie over the input of a layer has sizes of as many groups where it has them:
+// TransformerEngine's plan gives the memory of an input to inputs that are alike.
+bool sizes_take_over_sizes(const PlannedStep& step, const StepLayers& layers,
+                           const Buffer& victim) {
+  if (step.view().plan().kind != PlanKind::Te) return false;
+  const BufferTable& table = step.view().table();
+  const std::uint32_t key = table.facts(victim.rank, victim.chunk, victim.layer).input_key;
+  const std::int64_t groups = layers.at(victim.rank, victim.chunk, victim.layer).shape.groups;
+  return std::all_of(layers.all().begin(), layers.all().end(), [&](const StepLayer& other) {
+    const bool alike = other.rank == victim.rank &&
+                       table.facts(other.rank, other.chunk, other.layer).input_key == key;
+    return !alike || (other.sizes_in_input && other.shape.groups == groups);
+  });
+}
+
+// Why a buffer has to stay; nullopt if it may be overwritten, and the run shows that it was.
+// Whoever reads a choice, or the size of a group, reads memory by it: where another buffer may lie
+// over them there is no telling what would be read.
+std::optional<std::string> refusal_of_victim(const PlannedStep& step, const StepLayers& layers,
+                                             const Buffer& victim) {
+  const auto layer = [&]() -> const StepLayer& {
+    return layers.at(victim.rank, victim.chunk, victim.layer);
+  };
+  const std::string named =
+      fmt::format("layer {} of chunk {} of rank {}", victim.layer, victim.chunk, victim.rank);
+  if (victim.kind == BufferKind::Activations && has_router(layer().shape)) {
     return fmt::format(
         "the choices of a router may be overwritten before they are read, and they are addresses "
-        "of rows: what layer {} of chunk {} of rank {} keeps of microbatch {} has to stay",
-        victim.layer, victim.chunk, victim.rank, victim.microbatch);
+        "of rows: what {} keeps of microbatch {} has to stay",
+        named, victim.microbatch);
+  }
+  if (victim.kind == BufferKind::StaticInput && layer().sizes_in_input &&
+      !sizes_take_over_sizes(step, layers, victim)) {
+    return fmt::format(
+        "the sizes of groups may be overwritten before they are read, and they say where rows are: "
+        "the input of {}, microbatch {}, has to stay",
+        named, victim.microbatch);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> refusal_of_victims(const PlannedStep& step, const StepLayers& layers) {
+  if (!step.result().plan) return std::nullopt;
+  for (const FoundHazard& hazard : step.result().plan->hazards) {
+    if (auto why = refusal_of_victim(step, layers, hazard.victim)) return why;
   }
   return std::nullopt;
 }
@@ -125,7 +157,7 @@ std::optional<std::string> refusal_of_exchanges(const PlannedStep& step) {
 
 std::optional<std::string> refusal(const PlannedStep& step, const StepLayers& layers,
                                    const RunOptions& options) {
-  if (auto why = refusal_of_spoilt_choices(step, layers)) return why;
+  if (auto why = refusal_of_victims(step, layers)) return why;
   if (auto why = refusal_of_replicas(step, layers)) return why;
   if (auto why = refusal_of_exchanges(step)) return why;
   if (!reductions_due(step).empty() && options.float64 == Float64::Sampled) {

@@ -2,6 +2,7 @@
 
 #include "core/base/index.h"
 #include "run/execute/step_outputs.h"
+#include "run/modules/layer.h"
 
 #include <fmt/format.h>
 
@@ -104,10 +105,23 @@ void PlannedMemory::op_done(StreamId stream) {
   for (const BufferId buffer : over_) {
     if (poison_ == Poison::Off || plan_.address[buffer] == kNowhere) continue;
     if (taken_by_[buffer] != kNoBuffer) continue;
-    const std::int64_t bytes = table_.bytes(table_.at(buffer));
-    engine_.launch(stream, Fill{.bytes = bytes, .value = kPoison, .to = at(buffer)});
+    engine_.launch(stream, Fill{.bytes = poisoned(buffer), .value = kPoison, .to = at(buffer)});
   }
   over_.clear();
+}
+
+// Sizes of groups that lie behind the rows of an input stay: a late reader would follow poison.
+std::int64_t PlannedMemory::poisoned(BufferId buffer) const {
+  const Buffer of = table_.at(buffer);
+  const std::int64_t bytes = table_.bytes(of);
+  if (of.kind != BufferKind::StaticInput) return bytes;
+  const Module* const module = table_.facts(of.rank, of.chunk, of.layer).module;
+  const bool has_sizes = module != nullptr && module->splits == Splits::Input && module->dtype &&
+                         module->shape.tokens && module->shape.hidden;
+  if (!has_sizes) return bytes;
+  const std::int64_t rows =
+      *module->shape.tokens * *module->shape.hidden * bytes_of(*module->dtype);
+  return std::min(bytes, rows);
 }
 
 EagerMemory::EagerMemory(Engine& engine, const BufferTable& table, Poison poison)

@@ -86,6 +86,7 @@ class PlannedMemory final : public BufferMemory {
  private:
   void reach(BufferId buffer, std::int64_t address);
   [[nodiscard]] std::byte* place(BufferId buffer, std::int64_t address) const;
+  [[nodiscard]] std::int64_t poisoned(BufferId buffer) const;
 
   Engine& engine_;
   const BufferTable& table_;

@@ -1,13 +1,15 @@
-// Steps that are refused before anything runs, for what their plan does to choices of a router, and
-// for the work that float64 would be.
+// Steps that are refused before anything runs, for what their plan does to choices of a router and
+// to sizes of groups, and for the work that float64 would be.
 //
-// A choice is an address. The first order is replayed otherwise than it was captured, so that what
-// is captured into the memory of what was over lies over what is not.
+// A choice is an address, and a size leads to one. The first order is replayed otherwise than it
+// was captured, so that what is captured into the memory of what was over lies over what is not.
 
 #include "tests/run/running.h"
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,6 +45,55 @@ TEST(Refusals, ChoicesThatMayBeOverwrittenAreNeverFollowed) {
                 "addresses of rows: what layer 0 of chunk 1 of rank 0 keeps of microbatch 0 has to "
                 "stay");
     }
+  }
+}
+
+// An input may have sizes of groups behind its rows.
+Module with_sizes_in_input() {
+  Module module = small(ModuleKind::GroupedMlp);
+  module.splits = Splits::Input;
+  return module;
+}
+
+void expect_sizes_refused(const UncheckedPlan& plan) {
+  for (const std::uint32_t replays : {0U, 1U}) {
+    const auto report = attempt(plan, {.replays = replays});
+    ASSERT_FALSE(report);
+    EXPECT_EQ(report.error().kind, RunFailure::Kind::Refused);
+    EXPECT_EQ(report.error().message,
+              "the sizes of groups may be overwritten before they are read, and they say where "
+              "rows are: the input of layer 0 of chunk 1 of rank 0, microbatch 0, has to stay");
+  }
+}
+
+TEST(Refusals, SizesThatMayBeOverwrittenAreNeverFollowed) {
+  const CheckOptions options = every_layer(with_sizes_in_input(), PlanKind::McoreLocal);
+  expect_sizes_refused(admitted(typed(kSpoilt), options));
+  EXPECT_TRUE(report_of(admitted(typed(kSound), options), {.replays = 1}).bit_equal);
+}
+
+// A module without sizes whose inputs TransformerEngine takes for alike.
+TEST(Refusals, SizesThatAnInputWithoutSizesMayOverwriteAreNeverFollowed) {
+  CheckOptions options = every_layer(with_sizes_in_input(), PlanKind::Te);
+  Module without = small(ModuleKind::LayerNormLinear);
+  options.modules.list.front().bytes.input = without.bytes.input = 8 * 16 * 2 + 3 * 8;
+  options.modules.list.push_back(without);
+  options.modules.layers = {{{0}, {1}}};
+  expect_sizes_refused(admitted(typed("capo 1\nrank 0: F1.0 B1.0 F2.0 B2.0\n"
+                                      "rank 0 replay: F1.0 F2.0 B1.0 B2.0\n"),
+                                options));
+}
+
+// TransformerEngine's plan lets inputs that are alike lie over each other, so there are always
+// sizes. Those of the second order are read when their memory is nobody's any more.
+TEST(Refusals, SizesThatOtherSizesOverwriteAreFollowed) {
+  for (const char* const order :
+       {kSpoilt, "capo 1\nrank 0: F1.0 B1.0 F1.1 B1.1\nrank 0 replay: F1.0 F1.1 B1.1 B1.0\n"}) {
+    const RunReport report =
+        run_admitted(typed(order), every_layer(with_sizes_in_input(), PlanKind::Te), {});
+    EXPECT_FALSE(report.bit_equal);
+    EXPECT_EQ(report.victims.static_input, (std::set<Victim>{{0, 1, 0}}));
+    EXPECT_EQ(report.victims, report.predicted);
   }
 }
 
