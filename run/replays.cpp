@@ -143,7 +143,7 @@ void RunLoop::capture(Stepper& stepper) {
 double RunLoop::replay_once(Stepper& stepper) {
   if (setup_.late) setup_.late->reset();
   if (age_codes(setup_.loaded)) engine_.synchronise();
-  setup_.inputs.spoil_crossings();
+  setup_.inputs.spoil_arrivals();
   setup_.replayed.reset(setup_.replayed_deposits);  // returns when the engine is done with it
   setup_.transport->begin_step();
   if (failed()) return 0;

@@ -216,13 +216,14 @@ StepInputs::StepInputs(Engine& engine, const PlannedStep& step, const StepLayers
   for (std::uint32_t at = 0; at < cells.count(); ++at) {
     const auto [first, last] = ends_of(table, layers, cells.at(at));
     const auto take = [&](const StepLayer* layer, std::int64_t columns, const char* what) {
-      if (layer == nullptr) return static_cast<std::byte*>(nullptr);
-      return engine.allocate(layer->shape.tokens * columns * bytes_of(layer->shape.type), what);
+      if (layer == nullptr) return Place();
+      const std::int64_t bytes = layer->shape.tokens * columns * bytes_of(layer->shape.type);
+      return Place{.memory = engine.allocate(bytes, what), .bytes = bytes};
     };
     const std::int64_t in = first == nullptr ? 0 : first->shape.hidden;
     const std::int64_t out = last == nullptr ? 0 : output_columns(last->shape);
-    inputs_.push_back(take(first, in, "inputs"));
-    grad_outputs_.push_back(take(last, out, "incoming gradients"));
+    inputs_.push_back(take(first, in, "inputs").memory);
+    grad_outputs_.push_back(take(last, out, "incoming gradients").memory);
     landings_.push_back(take(first, in, "received inputs"));
     landings_.push_back(take(last, out, "received gradients"));
   }
@@ -290,14 +291,18 @@ RowBlock StepInputs::block(const Exchange& exchange, std::size_t from, std::size
   return block_between(rows, from, to);
 }
 
-void StepInputs::spoil_crossings() const {
+void StepInputs::spoil_arrivals() const {
+  const auto spoil = [&](std::byte* memory, std::int64_t bytes) {
+    if (memory == nullptr) return;
+    engine_.launch(0, Fill{.bytes = bytes, .value = kPoison, .to = memory});
+  };
+  for (const Place& landing : landings_) spoil(landing.memory, landing.bytes);
   for (const Route& route : routes_) {
-    if (route.arrived != route.rows)
-      engine_.launch(0, Fill{.bytes = route.bytes_away, .value = kPoison, .to = route.arrived});
-    if (route.back != route.rows)
-      engine_.launch(0, Fill{.bytes = route.row_count * route.row_bytes_back,
-                             .value = kPoison,
-                             .to = route.back});
+    const std::int64_t bytes = route.row_count * route.row_bytes;
+    spoil(route.rows, bytes);
+    spoil(route.returned, bytes);
+    if (route.arrived != route.rows) spoil(route.arrived, route.bytes_away);
+    if (route.back != route.rows) spoil(route.back, route.row_count * route.row_bytes_back);
   }
 }
 

@@ -93,7 +93,7 @@ class StepInputs {
   [[nodiscard]] std::byte* input(std::uint32_t cell) const { return inputs_[cell]; }
   [[nodiscard]] std::byte* grad_output(std::uint32_t cell) const { return grad_outputs_[cell]; }
   [[nodiscard]] std::byte* landing(std::uint32_t cell, Way way) const {
-    return landings_[cell * 2 + as_index(way)];
+    return landings_[cell * 2 + as_index(way)].memory;
   }
   struct Route {
     std::byte* rows = nullptr;      ///< permuted
@@ -111,21 +111,26 @@ class StepInputs {
   [[nodiscard]] const Route& route(std::uint32_t exchange) const { return routes_[exchange]; }
   /// The rows that member `from` of an exchange's `among` sends to member `to`.
   [[nodiscard]] RowBlock block(const Exchange& exchange, std::size_t from, std::size_t to) const;
-  /// Fills all places where rows cross to with poison, so that rows that do not come show.
-  void spoil_crossings() const;
+  /// Fills all places that messages and exchanges bring something to with poison. Eager execution
+  /// has left there what a replay should bring, which would hide that it does not come, or late.
+  void spoil_arrivals() const;
   /// It has no gradients, which are outputs.
   [[nodiscard]] LayerSide side(std::size_t layer, std::int32_t microbatch) const {
     return sides_[layer][MicrobatchId(microbatch).index()];
   }
 
  private:
+  struct Place {
+    std::byte* memory = nullptr;
+    std::int64_t bytes = 0;
+  };
   void make_routes(const BufferTable& table, const StepLayers& layers, const Program& program);
   void make_crossings(const Program& program);
 
   Engine& engine_;
   std::vector<std::byte*> inputs_;  // by cell, like the next one
   std::vector<std::byte*> grad_outputs_;
-  std::vector<std::byte*> landings_;
+  std::vector<Place> landings_;  // two a cell, one for each Way
   std::vector<Route> routes_;
   std::vector<std::vector<LayerSide>> sides_;
 };

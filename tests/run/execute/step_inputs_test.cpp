@@ -2,6 +2,7 @@
 // beyond the groups are NaN, and the engine's memory holds the numbers that were drawn.
 
 #include "run/execute/step_inputs.h"
+#include "run/execute/step_outputs.h"
 #include "run/host/host_engine.h"
 #include "run/kernels/stored.h"
 #include "run/setup/group_sizes.h"
@@ -285,6 +286,37 @@ TEST(StepInputs, AddressesStayAndDiffer) {
   EXPECT_EQ(addresses(), before);
   EXPECT_EQ(std::set<const void*>(before.begin(), before.end()).size(), before.size());
   EXPECT_FALSE(std::count(before.begin(), before.end(), nullptr));
+}
+
+// What an exchange has moved is as stale as what a message has brought.
+TEST(StepInputs, PlacesWhereSomethingArrivesAreSpoiled) {
+  const GivenStep step(experts(),
+                       "capo 1\nmicrobatches 1\nrank 0: F1.0 dispatch-F1.0 combine-F1.0 "
+                       "combine-B1.0 dispatch-B1.0 B1.0\n");
+  ASSERT_EQ(step.program.exchanges.size(), 2U);
+  host::HostEngine engine;
+  StepInputs given = step.given(engine);
+  given.write(step.draw());
+  const std::vector<std::byte> poison(40U * 4 * 2, std::byte{kPoison});
+  const auto filled = [&](std::byte* place) {
+    std::vector<std::byte> bytes(poison.size());
+    engine.read(bytes.data(), place, std::ssize(bytes));
+    return bytes == poison;
+  };
+  const auto each = [&](auto visit) {
+    for (const Way way : {Way::Forward, Way::Backward}) visit(given.landing(0, way));
+    for (const std::uint32_t exchange : {0U, 1U}) {
+      visit(given.route(exchange).rows);
+      visit(given.route(exchange).returned);
+    }
+  };
+  const std::vector<std::byte> stale(poison.size());
+  each([&](std::byte* place) { engine.write(place, stale.data(), std::ssize(stale)); });
+  each([&](std::byte* place) { EXPECT_FALSE(filled(place)); });
+  given.spoil_arrivals();
+  each([&](std::byte* place) { EXPECT_TRUE(filled(place)); });
+  EXPECT_FALSE(filled(given.input(0)));
+  EXPECT_FALSE(filled(given.grad_output(0)));
 }
 
 TEST(DrawParameter, IsAFunctionOfTheSeedAndTheParameter) {

@@ -8,6 +8,7 @@
 #include "run/execute/transport.h"
 #include "run/host/host_engine.h"
 #include "schedules/catalogue.h"
+#include "tests/run/exchanging.h"
 #include "tests/run/running.h"
 
 #include <gtest/gtest.h>
@@ -206,6 +207,21 @@ TEST(Transport, NeitherSideSeesAnAddressOfTheOther) {
     EXPECT_FALSE(log.sent_from.empty());
     EXPECT_EQ(log.landed_at.size(), messages_of(report));
     for (const void* place : log.landed_at) EXPECT_FALSE(log.sent_from.contains(place));
+  }
+}
+
+// Eager execution has left every message where it lands; a replay's are its own all the same.
+TEST(Transport, AMessageThatDoesNotComeShows) {
+  const VerifiedPlan plan = planned(typed(kTwoRanks), {.communicators = Communicators::PerPair});
+  std::set<Message> crossed;
+  Log log;
+  const std::size_t messages =
+      messages_of(report_of(plan, {.replays = 1, .transport = wired(log)}));
+  ASSERT_EQ(messages, 6U);
+  for (std::size_t lost = 0; lost < messages; ++lost) {
+    const Message message = log.calls[lost].message;
+    const RunReport report = report_of(plan, {.replays = 1, .transport = losing(crossed, message)});
+    EXPECT_FALSE(report.bit_equal) << lost;
   }
 }
 
