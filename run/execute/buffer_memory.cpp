@@ -161,7 +161,7 @@ LateReads::LateReads(Engine& engine, const BufferTable& table)
     : engine_(engine),
       table_(table),
       copies_(table.size(), nullptr),
-      compare_with_(table.size(), nullptr),
+      compare_with_(table.size()),
       flag_bytes_(static_cast<std::int64_t>(table.size() * kReaders * sizeof(std::int32_t))) {
   flags_ = engine.allocate(flag_bytes_, "flags of late reads");
   // They are allocated at once, since a step that is being captured allocates nothing.
@@ -180,22 +180,23 @@ void LateReads::keep(BufferId buffer, const std::byte* place, StreamId stream) {
   const std::int64_t bytes = table_.bytes(table_.at(buffer));
   if (place == nullptr || bytes == 0) return;
   engine_.launch(stream, Copy{.bytes = bytes, .from = place, .to = copies_[buffer]});
-  compare_with_[buffer] = copies_[buffer];
+  compare_with_[buffer] = {.memory = copies_[buffer], .bytes = bytes};
 }
 
-void LateReads::keep_expected(BufferId buffer, const std::byte* expected) {
-  compare_with_[buffer] = expected;
+void LateReads::keep_expected(BufferId buffer, const std::byte* expected, std::int64_t bytes) {
+  compare_with_[buffer] = {.memory = expected, .bytes = bytes};
 }
 
 void LateReads::look(BufferId buffer, const std::byte* place, Reader reader, StreamId stream) {
-  if (place == nullptr || compare_with_[buffer] == nullptr) return;
+  const Held& held = compare_with_[buffer];
+  if (place == nullptr || held.memory == nullptr) return;
   const std::size_t flag = (buffer * kReaders + as_index(reader)) * sizeof(std::int32_t);
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): memory of whole numbers
   auto* differs = reinterpret_cast<std::int32_t*>(flags_ + flag);
   engine_.launch(stream, Differ{.rows = {.count = 1},
-                                .row_bytes = table_.bytes(table_.at(buffer)),
+                                .row_bytes = held.bytes,
                                 .a = place,
-                                .b = compare_with_[buffer],
+                                .b = held.memory,
                                 .differs = differs});
 }
 
@@ -212,14 +213,16 @@ std::vector<LateReads::Late> LateReads::seen() const {
 }
 
 bool LateReads::same_bits(BufferId a, BufferId b) const {
-  const std::int64_t bytes = table_.bytes(table_.at(a));
-  if (bytes != table_.bytes(table_.at(b))) return false;
-  if (compare_with_[a] == nullptr || compare_with_[b] == nullptr) return false;
-  std::vector<std::byte> of_a(as_index(bytes));
-  std::vector<std::byte> of_b(as_index(bytes));
-  engine_.read(of_a.data(), compare_with_[a], bytes);
-  engine_.read(of_b.data(), compare_with_[b], bytes);
-  return of_a == of_b;
+  if (table_.bytes(table_.at(a)) != table_.bytes(table_.at(b))) return false;
+  const Held& of_a = compare_with_[a];
+  const Held& of_b = compare_with_[b];
+  if (of_a.memory == nullptr || of_b.memory == nullptr) return false;
+  const auto held = [&](const Held& of) {
+    std::vector<std::byte> bytes(as_index(std::min(of_a.bytes, of_b.bytes)));
+    engine_.read(bytes.data(), of.memory, std::ssize(bytes));
+    return bytes;
+  };
+  return held(of_a) == held(of_b);
 }
 
 }  // namespace capo::run

@@ -135,8 +135,9 @@ class LateReads {
   void reset();
   /// Called when the work that wrote the buffer is launched, while the place is still its own.
   void keep(BufferId buffer, const std::byte* place, StreamId stream);
-  /// Called when it was written and cannot be kept; `expected` is what it should hold, or null.
-  void keep_expected(BufferId buffer, const std::byte* expected);
+  /// Called when it was written and cannot be kept. `expected` is what it should hold from its
+  /// beginning on, or null.
+  void keep_expected(BufferId buffer, const std::byte* expected, std::int64_t bytes);
   /// Called before its reader is launched.
   void look(BufferId buffer, const std::byte* place, Reader reader, StreamId stream);
 
@@ -156,9 +157,14 @@ class LateReads {
 
   Engine& engine_;
   const BufferTable& table_;
-  std::vector<std::byte*> copies_;              // by buffer; null if it has no bytes
-  std::vector<const std::byte*> compare_with_;  // by buffer
-  std::byte* flags_ = nullptr;                  // on the engine: two a buffer, one for each Reader
+  // A plan rounds sizes up, so what eager execution read may be less than the buffer.
+  struct Held {
+    const std::byte* memory = nullptr;
+    std::int64_t bytes = 0;
+  };
+  std::vector<std::byte*> copies_;  // by buffer; null if it has no bytes
+  std::vector<Held> compare_with_;  // by buffer
+  std::byte* flags_ = nullptr;      // on the engine: two a buffer, one for each Reader
   std::int64_t flag_bytes_ = 0;
 };
 

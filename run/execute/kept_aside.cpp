@@ -85,6 +85,7 @@ void Stepper::keep_what_was_touched(const OpPart& part, StreamId stream) {
   const BufferTable& table = loaded_.table();
   const auto keep_of = [&](const Work& work, std::int32_t layer) {
     const std::size_t number = loaded_.layers.number(part.rank, work.chunk, layer);
+    const LayerShape& shape = loaded_.layers.all()[number].shape;
     const auto keep = [&](BufferId buffer) {
       if (memory_.intact(buffer)) return late_->keep(buffer, memory_.at(buffer), stream);
     };
@@ -92,10 +93,13 @@ void Stepper::keep_what_was_touched(const OpPart& part, StreamId stream) {
       if (memory_.intact(buffer)) return late_->keep(buffer, memory_.at(buffer), stream);
       const BufferKind kind = table.at(buffer).kind;
       const std::int32_t m = work.microbatch;
-      late_->keep_expected(buffer, kind == BufferKind::StaticInput ? expected_.input(number, m)
-                                   : kind == BufferKind::GradOutput
-                                       ? expected_.grad_output(number, m)
-                                       : nullptr);
+      if (kind == BufferKind::StaticInput) {
+        late_->keep_expected(buffer, expected_.input(number, m), input_row_bytes(shape));
+      } else if (kind == BufferKind::GradOutput) {
+        late_->keep_expected(buffer, expected_.grad_output(number, m), output_bytes(shape));
+      } else {
+        late_->keep_expected(buffer, nullptr, 0);
+      }
     };
     for_each_access(table, part.rank, work, layer, write, keep);
   };

@@ -1,5 +1,5 @@
 // Memory of planned and of eager buffers, on plans written by hand: addresses, which buffer took
-// over from which, and when memory is poisoned.
+// over from which, when memory is poisoned, and which reads come too late.
 //
 // All buffers are of one chunk of a layer with two microbatches: an input takes 8 bytes, an output
 // 8, kept activations 34, and nothing else takes any.
@@ -308,6 +308,28 @@ TEST(EagerMemory, WhatIsReleasedGoesBackToTheEngine) {
     memory.released(bench.id(kOutput, 0), 0);
   }
   EXPECT_EQ(small.error(), std::nullopt);
+}
+
+// A buffer may be longer than the rows that eager execution read: what is behind them is nobody's.
+TEST(LateReads, AreOfNoMoreBytesThanWereExpected) {
+  Bench bench;
+  LateReads late(bench.engine, bench.table);
+  const BufferId first = bench.id(kInput, 0);
+  const BufferId second = bench.id(kInput, 1);
+  std::byte* const expected = bench.engine.allocate(16, "two inputs");
+  std::byte* const place = bench.engine.allocate(8, "the place of one");
+  fill(expected, 16, 1);
+  fill(place, 8, 1);
+  fill(place + 6, 2, 2);
+  late.keep_expected(first, expected, 6);
+  late.keep(second, place, 0);
+  EXPECT_TRUE(late.same_bits(first, second));
+  late.look(first, place, Reader::Work, 0);
+  EXPECT_TRUE(late.seen().empty());
+  fill(place + 5, 1, 2);
+  late.look(first, place, Reader::Work, 0);
+  ASSERT_EQ(late.seen().size(), 1U);
+  EXPECT_EQ(late.seen().front().buffer, first);
 }
 
 }  // namespace
