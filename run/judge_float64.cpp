@@ -207,7 +207,7 @@ class BesideFloat64 {
                                           std::int64_t first, std::int64_t count) {
       const LayerShape& shape = of_.layers.all()[number].shape;
       const auto* begin =
-          gradient ? of_.expected.grad_output(number, m) : of_.expected.input(number, m);
+          gradient ? of_.expected->grad_output(number, m) : of_.expected->input(number, m);
       return rows_at(begin, shape.type, gradient ? output_columns(shape) : shape.hidden, first,
                      count);
     };
@@ -235,14 +235,14 @@ class BesideFloat64 {
               of_.engine,
               {.type = shape.type, .elements = shape.tokens * columns, .parts = {from}});
         };
-        inputs.push_back(values(of_.expected.input(number, m), shape.hidden));
-        grad_outputs.push_back(values(of_.expected.grad_output(number, m), output_columns(shape)));
-        const BetweenHalves between = of_.expected.between(number, m);
+        inputs.push_back(values(of_.expected->input(number, m), shape.hidden));
+        grad_outputs.push_back(values(of_.expected->grad_output(number, m), output_columns(shape)));
+        const BetweenHalves between = of_.expected->between(number, m);
         if (between.sum != nullptr) {
           sums.push_back(values(between.sum, shape.hidden));
           sum_gradients.push_back(values(between.gradient, shape.hidden));
         }
-        const std::byte* chosen = of_.expected.chosen(number, m);
+        const std::byte* chosen = of_.expected->chosen(number, m);
         auto& of_tokens = choices.emplace_back();
         if (chosen == nullptr) continue;
         of_tokens.resize(as_index(product_rows(shape)));

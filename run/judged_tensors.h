@@ -36,8 +36,8 @@ struct Compared {
   const StepOutputs& replayed;
   const Deposits& eager_deposits;
   const Deposits& replayed_deposits;
-  const Expected& expected;
-  const LateReads* late;  ///< null unless the plan is unchecked
+  const Expected* expected;  ///< null if this process compares nothing with float64
+  const LateReads* late;     ///< null unless the plan is unchecked
   /// The ranks whose gradients a replay made; nullopt: it made those of all.
   std::optional<RankRange> only = {};
 };

@@ -49,6 +49,11 @@ double busy_of(const std::vector<Measured>& timeline) {
 
 }  // namespace
 
+bool compares_float64(const RunOptions& options) {
+  const bool first = options.processes == nullptr || options.processes->rank() == 0;
+  return first && options.float64 != Float64::LeftOut;
+}
+
 RunLoop::RunLoop(RunSetup& setup, const RunOptions& options, RunReport& report)
     : setup_(setup),
       engine_(setup.engine),
@@ -62,7 +67,7 @@ RunLoop::RunLoop(RunSetup& setup, const RunOptions& options, RunReport& report)
               .replayed = setup.replayed,
               .eager_deposits = setup.eager_deposits,
               .replayed_deposits = setup.replayed_deposits,
-              .expected = setup.expected,
+              .expected = setup.expected.get(),
               .late = setup.late.get(),
               .only = own_ranks(setup.step, options)},
              report) {
@@ -97,7 +102,7 @@ void RunLoop::step_eagerly() {
   setup_.eager.reset(setup_.eager_deposits);
   EagerMemory memory(engine_, setup_.table(), options_.poison);
   Stepper stepper(setup_.loaded, setup_.program, memory, setup_.eager, setup_.eager_deposits,
-                  setup_.expected, nullptr);
+                  setup_.expected.get(), nullptr);
   times_.eager.push_back(timed([&] { stepper.run_eagerly(); }));
   note_lost(stepper);
   std::int64_t peak = 0;
@@ -106,8 +111,7 @@ void RunLoop::step_eagerly() {
 }
 
 void RunLoop::judge_eager() {
-  if (options_.float64 == Float64::LeftOut) return;
-  if (options_.processes != nullptr && options_.processes->rank() > 0) return;
+  if (!compares_float64(options_)) return;
   engine_.label("comparison of eager execution with float64");
   if (options_.float64 != Float64::Sampled) return judge_.judge_eager(numbers_);
   judge_.judge_sample(numbers_, {.seed = options_.seed, .count = options_.float64_samples});
@@ -223,7 +227,7 @@ void RunLoop::run_replays() {
   report_.bytes.allocated = memory.allocated();
   if (only) own_ = program_of_ranks(setup_.program, *only);
   Stepper stepper(setup_.loaded, own_ ? own_->program : setup_.program, memory, setup_.replayed,
-                  setup_.replayed_deposits, setup_.expected, setup_.late.get());
+                  setup_.replayed_deposits, setup_.expected.get(), setup_.late.get());
   take(0);  // a split path bakes its sizes into the capture
   capture(stepper);
   if (failed()) return;

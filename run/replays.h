@@ -27,6 +27,9 @@ namespace capo::run {
 
 enum class Admission : std::uint8_t { Verified, Unchecked };
 
+/// Whether this process compares eager execution with float64, which is the same in each.
+[[nodiscard]] bool compares_float64(const RunOptions& options);
+
 /// Everything that a step is run on, made once and used by every replay. If the engine refuses
 /// something on the way it keeps the error, and the setup must not be used.
 struct RunSetup {
@@ -52,8 +55,8 @@ struct RunSetup {
   std::unique_ptr<Transport> transport;
   std::vector<DrawnTensor> parameters;
   LoadedStep loaded;
-  Expected expected;
-  std::unique_ptr<LateReads> late;  ///< null unless the plan is unchecked
+  std::unique_ptr<Expected> expected;  ///< null if nobody compares with it
+  std::unique_ptr<LateReads> late;     ///< null unless the plan is unchecked
 };
 
 /// Runs a step on its setup: once eagerly, or captured and replayed again and again, with eager

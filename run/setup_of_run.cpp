@@ -154,7 +154,9 @@ RunSetup::RunSetup(Engine& on, const PlannedStep& planned, const RunOptions& opt
              .sent_rows = sent_rows,
              .own = own_ranks(step, options)
                         .value_or(RankRange{.end = division_of(step, options).ranks})},
-      expected(engine, layers, table().microbatches()),
+      expected(admission == Admission::Unchecked || compares_float64(options)
+                   ? std::make_unique<Expected>(engine, layers, table().microbatches())
+                   : nullptr),
       late(admission == Admission::Unchecked ? std::make_unique<LateReads>(engine, table())
                                              : nullptr) {
   loaded.coded = coded_weights(engine, layers, loaded.parameters);

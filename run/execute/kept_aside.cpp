@@ -36,8 +36,8 @@ void Stepper::keep_expected(const OpPart& part, std::int32_t at, const LayerPlac
   const bool is_forward = part.work.kind == Kind::Forward;
   launch(stream, Copy{.bytes = is_forward ? input_row_bytes(shape) : output_bytes(shape),
                       .from = is_forward ? places.input : places.grad_output,
-                      .to = is_forward ? expected_.input(number, part.work.microbatch)
-                                       : expected_.grad_output(number, part.work.microbatch)});
+                      .to = is_forward ? expected_->input(number, part.work.microbatch)
+                                       : expected_->grad_output(number, part.work.microbatch)});
 }
 
 void Stepper::keep_decided(const OpPart& part, std::int32_t at, const LayerPlaces& places,
@@ -48,11 +48,11 @@ void Stepper::keep_decided(const OpPart& part, std::int32_t at, const LayerPlace
   if (is_forward && has_router(shape)) {
     launch(stream, Copy{.bytes = product_rows(shape) * 8,
                         .from = chosen_groups(shape, places),
-                        .to = expected_.chosen(number, part.work.microbatch)});
+                        .to = expected_->chosen(number, part.work.microbatch)});
   }
   if (!has_two_halves(shape.kind)) return;
   const BetweenHalves from = between_halves(shape, places);
-  const BetweenHalves to = expected_.between(number, part.work.microbatch);
+  const BetweenHalves to = expected_->between(number, part.work.microbatch);
   launch(stream, Copy{.bytes = input_row_bytes(shape),
                       .from = is_forward ? from.sum : from.gradient,
                       .to = is_forward ? to.sum : to.gradient});
@@ -94,9 +94,9 @@ void Stepper::keep_what_was_touched(const OpPart& part, StreamId stream) {
       const BufferKind kind = table.at(buffer).kind;
       const std::int32_t m = work.microbatch;
       if (kind == BufferKind::StaticInput) {
-        late_->keep_expected(buffer, expected_.input(number, m), input_row_bytes(shape));
+        late_->keep_expected(buffer, expected_->input(number, m), input_row_bytes(shape));
       } else if (kind == BufferKind::GradOutput) {
-        late_->keep_expected(buffer, expected_.grad_output(number, m), output_bytes(shape));
+        late_->keep_expected(buffer, expected_->grad_output(number, m), output_bytes(shape));
       } else {
         late_->keep_expected(buffer, nullptr, 0);
       }

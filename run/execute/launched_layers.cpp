@@ -17,7 +17,8 @@ void Stepper::launch_layer(const OpPart& part, std::int32_t at, bool first, Mode
   LayerPlaces places = view_.places(part.rank, part.work, at);
   copy_in(part, at, first, mode, places, stream);
   if (is_backward(part.work.kind) && mode != Mode::Eager) take_lent_place(part, at, places, stream);
-  if (mode == Mode::Eager) keep_expected(part, at, places, stream);
+  const bool kept = mode == Mode::Eager && expected_ != nullptr;
+  if (kept) keep_expected(part, at, places, stream);
   const bool is_forward = part.work.kind == Kind::Forward;
   const BufferId makes =
       loaded_.table().id(part.rank, part.work.chunk, at, part.work.microbatch,
@@ -40,7 +41,7 @@ void Stepper::launch_layer(const OpPart& part, std::int32_t at, bool first, Mode
     backward(shape, part.work.delayed ? Reach::InputHalf : Reach::Whole, places, side, parameters,
              view_.targets(layer, part.work), sink);
   }
-  if (mode == Mode::Eager) keep_decided(part, at, places, stream);
+  if (kept) keep_decided(part, at, places, stream);
   if (made != nullptr)
     launch(stream, Copy{.bytes = loaded_.table().bytes(makes), .from = made, .to = to});
 }

@@ -48,6 +48,28 @@ EndLayers ends_of(const BufferTable& table, const StepLayers& layers, const Cell
   return {&layers.at(cell.rank, cell.chunk, 0), &layers.at(cell.rank, cell.chunk, count - 1)};
 }
 
+// The ends of cells that need memory, two a cell, one for each Way: those that are read as given,
+// and those to which transfers bring something. At real sizes each takes as much as a layer's
+// input.
+struct UsedEnds {
+  std::vector<bool> given;
+  std::vector<bool> landed;
+};
+
+UsedEnds used_ends(const Program& program, const Cells& cells) {
+  UsedEnds used{std::vector<bool>(cells.count() * 2), std::vector<bool>(cells.count() * 2)};
+  for (const OpPart& part : program.parts) {
+    const bool reads = part.kind == OpPart::Kind::Permute ||
+                       (part.kind == OpPart::Kind::Work && part.work.kind != Kind::BackwardWeight);
+    if (reads && part.origin.kind == Origin::Kind::Given)
+      used.given[part.origin.id * 2 + as_index(part.way)] = true;
+  }
+  for (const Transfer& transfer : program.transfers) {
+    if (transfer.from != kNoBuffer) used.landed[transfer.cell * 2 + as_index(transfer.way)] = true;
+  }
+  return used;
+}
+
 // Experts may make rows of another width than those that they read.
 std::int64_t row_bytes_back(const BufferTable& table, const StepLayers& layers,
                             const Exchange& exchange, std::int64_t row_bytes) {
@@ -213,19 +235,23 @@ StepInputs::StepInputs(Engine& engine, const PlannedStep& step, const StepLayers
     : engine_(engine) {
   const BufferTable& table = step.view().table();
   const Cells cells(table);
+  const UsedEnds used = used_ends(program, cells);
   for (std::uint32_t at = 0; at < cells.count(); ++at) {
     const auto [first, last] = ends_of(table, layers, cells.at(at));
-    const auto take = [&](const StepLayer* layer, std::int64_t columns, const char* what) {
-      if (layer == nullptr) return Place();
+    const auto take = [&](bool is_used, const StepLayer* layer, std::int64_t columns,
+                          const char* what) {
+      if (!is_used || layer == nullptr) return Place();
       const std::int64_t bytes = layer->shape.tokens * columns * bytes_of(layer->shape.type);
       return Place{.memory = engine.allocate(bytes, what), .bytes = bytes};
     };
     const std::int64_t in = first == nullptr ? 0 : first->shape.hidden;
     const std::int64_t out = last == nullptr ? 0 : output_columns(last->shape);
-    inputs_.push_back(take(first, in, "inputs").memory);
-    grad_outputs_.push_back(take(last, out, "incoming gradients").memory);
-    landings_.push_back(take(first, in, "received inputs"));
-    landings_.push_back(take(last, out, "received gradients"));
+    const std::size_t forward = at * std::size_t{2} + as_index(Way::Forward);
+    const std::size_t backward = at * std::size_t{2} + as_index(Way::Backward);
+    inputs_.push_back(take(used.given[forward], first, in, "inputs").memory);
+    grad_outputs_.push_back(take(used.given[backward], last, out, "incoming gradients").memory);
+    landings_.push_back(take(used.landed[forward], first, in, "received inputs"));
+    landings_.push_back(take(used.landed[backward], last, out, "received gradients"));
   }
   const auto floats = [&](std::int64_t count) {
     // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): memory of floats
@@ -318,9 +344,8 @@ void StepInputs::write(const StepValues& values) {
         DrawInto{.type = tensor.type, .count = tensor.count, .numbers = tensor.numbers, .to = to});
   };
   for (std::uint32_t cell = 0; cell < inputs_.size(); ++cell) {
-    if (inputs_[cell] == nullptr) continue;
-    draw(values.inputs[cell], inputs_[cell]);
-    draw(values.grad_outputs[cell], grad_outputs_[cell]);
+    if (inputs_[cell] != nullptr) draw(values.inputs[cell], inputs_[cell]);
+    if (grad_outputs_[cell] != nullptr) draw(values.grad_outputs[cell], grad_outputs_[cell]);
   }
   for (std::size_t layer = 0; layer < sides_.size(); ++layer) {
     for (std::size_t microbatch = 0; microbatch < sides_[layer].size(); ++microbatch) {

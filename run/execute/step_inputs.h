@@ -90,8 +90,10 @@ class StepInputs {
 
   void write(const StepValues& values);
 
+  /// Null unless the program reads it as given.
   [[nodiscard]] std::byte* input(std::uint32_t cell) const { return inputs_[cell]; }
   [[nodiscard]] std::byte* grad_output(std::uint32_t cell) const { return grad_outputs_[cell]; }
+  /// Null unless a transfer brings something there.
   [[nodiscard]] std::byte* landing(std::uint32_t cell, Way way) const {
     return landings_[cell * 2 + as_index(way)].memory;
   }

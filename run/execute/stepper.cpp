@@ -48,7 +48,7 @@ std::vector<std::string> labels_of(const Program& program) {
 }  // namespace
 
 Stepper::Stepper(LoadedStep& loaded, const Program& program, BufferMemory& memory,
-                 const StepOutputs& outputs, const Deposits& deposits, const Expected& expected,
+                 const StepOutputs& outputs, const Deposits& deposits, const Expected* expected,
                  LateReads* late)
     : loaded_(loaded),
       program_(program),

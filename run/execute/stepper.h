@@ -125,10 +125,11 @@ struct Measured {
 
 class Stepper {
  public:
-  /// Eager execution fills `expected`. `late` watches replays; it is null if nothing does. All
-  /// arguments outlive the stepper.
+  /// Eager execution fills `expected`, which is null if nobody compares with it. `late` watches
+  /// replays, with what was expected; it is null if nothing does. All arguments outlive the
+  /// stepper.
   Stepper(LoadedStep& loaded, const Program& program, BufferMemory& memory,
-          const StepOutputs& outputs, const Deposits& deposits, const Expected& expected,
+          const StepOutputs& outputs, const Deposits& deposits, const Expected* expected,
           LateReads* late);
 
   void run_eagerly();
@@ -204,7 +205,7 @@ class Stepper {
   BufferMemory& memory_;
   const StepOutputs& outputs_;
   const Deposits& deposits_;
-  const Expected& expected_;
+  const Expected* expected_;
   LateReads* late_;
   std::vector<std::uint32_t> reads_;       // by buffer: how often it is read in a step
   std::vector<std::uint32_t> reads_left_;  // by buffer: in the walk at hand

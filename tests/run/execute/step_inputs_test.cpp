@@ -239,10 +239,12 @@ TEST(StepInputs, OnTheEngineItIsWhatWasDrawn) {
       engine.read(memory.data(), from, static_cast<std::int64_t>(bytes));
       return memory;
     };
-    for (std::uint32_t cell = 0; cell < 6; ++cell) {
-      const std::size_t bytes = 40U * 4 * 2;
+    const std::size_t bytes = 40U * 4 * 2;
+    for (std::uint32_t cell = 0; cell < 3; ++cell) {
       EXPECT_EQ(read(given.input(cell), bytes),
                 to_stored(values_of(values.inputs[cell]), DataType::Bf16));
+    }
+    for (std::uint32_t cell = 3; cell < 6; ++cell) {
       EXPECT_EQ(read(given.grad_output(cell), bytes),
                 to_stored(values_of(values.grad_outputs[cell]), DataType::Bf16));
     }
@@ -268,11 +270,8 @@ TEST(StepInputs, AddressesStayAndDiffer) {
   StepInputs given = step.given(engine);
   const auto addresses = [&] {
     std::vector<const void*> all;
-    for (std::uint32_t cell = 0; cell < 6; ++cell) {
-      all.insert(all.end(),
-                 {given.input(cell), given.grad_output(cell), given.landing(cell, Way::Forward),
-                  given.landing(cell, Way::Backward)});
-    }
+    for (std::uint32_t cell = 0; cell < 3; ++cell)
+      all.insert(all.end(), {given.input(cell), given.grad_output(cell + 3)});
     for (std::size_t layer = 0; layer < 4; ++layer) {
       for (std::int32_t m = 0; m < 3; ++m) {
         all.insert(all.end(), {given.side(layer, m).sizes, given.side(layer, m).probabilities});
@@ -288,11 +287,40 @@ TEST(StepInputs, AddressesStayAndDiffer) {
   EXPECT_FALSE(std::count(before.begin(), before.end(), nullptr));
 }
 
+// Where the stages are on two ranks, the first is given rows and the last gradients, and each gets
+// what the other sends. On one rank nothing is sent.
+TEST(StepInputs, HavePlacesForWhatTheProgramReads) {
+  const auto places = [](const GivenStep& step) {
+    host::HostEngine engine;
+    const StepInputs given = step.given(engine);
+    std::string words;
+    for (std::uint32_t cell = 0; cell < Cells(step.table()).count(); ++cell) {
+      words += given.input(cell) != nullptr ? " input" : "";
+      words += given.grad_output(cell) != nullptr ? " gradient" : "";
+      words += given.landing(cell, Way::Forward) != nullptr ? " received-input" : "";
+      words += given.landing(cell, Way::Backward) != nullptr ? " received-gradient" : "";
+      words += ",";
+    }
+    return words;
+  };
+  EXPECT_EQ(places(GivenStep(experts(),
+                             "capo 1\nmicrobatches 1\nplacement loop\n"
+                             "rank 0: F1.0 F2.0 B2.0 B1.0\n")),
+            " input, gradient,");
+  EXPECT_EQ(places(GivenStep(experts(),
+                             "capo 1\nmicrobatches 1\nplacement chain\n"
+                             "rank 0: F1.0 B1.0\nrank 1: F1.0 B1.0\n")),
+            " input received-gradient, gradient received-input,");
+  EXPECT_EQ(places(GivenStep(experts(), "capo 1\nmicrobatches 1\nrank 0: F1.0 B1.0\n")),
+            " input gradient,");
+}
+
 // What an exchange has moved is as stale as what a message has brought.
 TEST(StepInputs, PlacesWhereSomethingArrivesAreSpoiled) {
   const GivenStep step(experts(),
-                       "capo 1\nmicrobatches 1\nrank 0: F1.0 dispatch-F1.0 combine-F1.0 "
-                       "combine-B1.0 dispatch-B1.0 B1.0\n");
+                       "capo 1\nmicrobatches 1\nplacement chain\n"
+                       "rank 0: F1.0 dispatch-F1.0 combine-F1.0 B1.0\n"
+                       "rank 1: F1.0 combine-B1.0 dispatch-B1.0 B1.0\n");
   ASSERT_EQ(step.program.exchanges.size(), 2U);
   host::HostEngine engine;
   StepInputs given = step.given(engine);
@@ -304,7 +332,8 @@ TEST(StepInputs, PlacesWhereSomethingArrivesAreSpoiled) {
     return bytes == poison;
   };
   const auto each = [&](auto visit) {
-    for (const Way way : {Way::Forward, Way::Backward}) visit(given.landing(0, way));
+    visit(given.landing(0, Way::Backward));
+    visit(given.landing(1, Way::Forward));
     for (const std::uint32_t exchange : {0U, 1U}) {
       visit(given.route(exchange).rows);
       visit(given.route(exchange).returned);
@@ -316,7 +345,7 @@ TEST(StepInputs, PlacesWhereSomethingArrivesAreSpoiled) {
   given.spoil_arrivals();
   each([&](std::byte* place) { EXPECT_TRUE(filled(place)); });
   EXPECT_FALSE(filled(given.input(0)));
-  EXPECT_FALSE(filled(given.grad_output(0)));
+  EXPECT_FALSE(filled(given.grad_output(1)));
 }
 
 TEST(DrawParameter, IsAFunctionOfTheSeedAndTheParameter) {

@@ -4,6 +4,7 @@
 // Eager execution frees everything at its last reader, and what is sent once the send is known to
 // be over: a plan that has to hold in every order in which streams may run needs hardly more.
 
+#include "tests/run/labelled_engine.h"
 #include "tests/run/published.h"
 #include "tests/run/running.h"
 
@@ -14,9 +15,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -130,6 +133,43 @@ TEST(Bytes, OfModulesThatCopyAreAllocatedAsPlanned) {
     const RunReport te = run_admitted(typed(order), every_layer(copying, PlanKind::Te), {});
     EXPECT_EQ(te.bytes.allocated, te.bytes.planned);
   }
+}
+
+// Counts the bytes that are allocated for something.
+class Counting final : public LabelledEngine {
+ public:
+  using LabelledEngine::LabelledEngine;
+  [[nodiscard]] std::byte* allocate(std::int64_t bytes, std::string_view what) override {
+    bytes_[std::string(what)] += bytes;
+    return LabelledEngine::allocate(bytes, what);
+  }
+  [[nodiscard]] std::int64_t of(const std::string& what) const {
+    const auto found = bytes_.find(what);
+    return found == bytes_.end() ? 0 : found->second;
+  }
+
+ private:
+  std::map<std::string, std::int64_t> bytes_;
+};
+
+// What layers read is kept for somebody who compares with it, and takes as much as two buffers of
+// each layer and microbatch.
+TEST(Bytes, OfWhatLayersReadAreTakenIfSomebodyCompares) {
+  constexpr const char* kOrder = "capo 1\nmicrobatches 2\nrank 0: F1.0 F1.1 B1.0 B1.1\n";
+  constexpr std::int64_t kBytes = std::int64_t{2} * 8 * 16 * 2;
+  const CheckOptions options = completed(typed(kOrder), every_layer(small(ModuleKind::Linear)));
+  const auto kept = [&](bool unchecked, Float64 float64) {
+    Counting engine(test_engine());
+    const RunOptions how{.replays = 1, .float64 = float64};
+    const auto report = unchecked ? run_unchecked(engine, admitted(typed(kOrder), options), how)
+                                  : run(engine, verified(typed(kOrder), options), how);
+    EXPECT_TRUE(report && report->bit_equal);
+    EXPECT_EQ(engine.of("expected inputs"), engine.of("expected gradients"));
+    return engine.of("expected inputs");
+  };
+  EXPECT_EQ(kept(false, Float64::LeftOut), 0);
+  EXPECT_EQ(kept(false, Float64::FirstReplay), kBytes);
+  EXPECT_EQ(kept(true, Float64::LeftOut), kBytes);
 }
 
 }  // namespace
