@@ -153,7 +153,9 @@ class BesideEager {
   }
 
   void name_victims(const PlannedMemory& memory) {
-    for (const LateReads::Late& late : of_.late->seen()) {
+    for (LateReads::Late late : of_.late->seen()) {
+      // A layer may read the tensor itself that its neighbour made, and hazards name that.
+      late.buffer = of_.step.view().plan().tensor_of(late.buffer);
       const Buffer buffer = tensors_.table().at(late.buffer);
       const bool sent = late.reader == Reader::Send;
       auto& into = sent && buffer.kind == BufferKind::GradInput ? report_.victims.grad_input

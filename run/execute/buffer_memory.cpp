@@ -77,7 +77,16 @@ void PlannedMemory::written(BufferId buffer) {
     ++readable_.try_emplace(plan_.tensor_of(buffer), 1).first->second;
     return;
   }
-  const Buffer of = table_.at(buffer);
+  take_over(buffer, plan_.made_at(buffer));
+  take_over(buffer, begin);
+  held_[RankId(table_.at(buffer).rank).index()].emplace(begin, buffer);
+  taken_by_[buffer] = kNoBuffer;
+}
+
+// A buffer that is made elsewhere and copied leaves nobody's bytes there.
+void PlannedMemory::take_over(BufferId taker, std::int64_t begin) {
+  if (begin == kNowhere) return;
+  const Buffer of = table_.at(taker);
   const std::int64_t end = begin + table_.bytes(of);
   auto& held = held_[RankId(of.rank).index()];
   auto at = held.lower_bound(begin);
@@ -86,11 +95,9 @@ void PlannedMemory::written(BufferId buffer) {
     if (before->first + table_.bytes(table_.at(before->second)) > begin) at = before;
   }
   while (at != held.end() && at->first < end) {
-    taken_by_[at->second] = buffer;
+    taken_by_[at->second] = taker;
     at = held.erase(at);
   }
-  held.emplace(begin, buffer);
-  taken_by_[buffer] = kNoBuffer;
 }
 
 void PlannedMemory::released(BufferId buffer, StreamId) {

@@ -85,6 +85,7 @@ class PlannedMemory final : public BufferMemory {
 
  private:
   void reach(BufferId buffer, std::int64_t address);
+  void take_over(BufferId taker, std::int64_t begin);
   [[nodiscard]] std::byte* place(BufferId buffer, std::int64_t address) const;
   [[nodiscard]] std::int64_t poisoned(BufferId buffer) const;
 

@@ -126,6 +126,22 @@ TEST(PlannedMemory, BeginsAsPoisonEvenWherePoisonIsOff) {
   }
 }
 
+// What lies where a graph makes a buffer is lost, and the buffer is not the one that lies there.
+TEST(PlannedMemory, WhatIsMadeElsewhereTakesOverWhatLiesThere) {
+  Bench bench;
+  bench.plan.made.assign(bench.table.size(), kNowhere);
+  const BufferId hurt = bench.place(kInput, 0, 4);
+  const BufferId copied = bench.place(kOutput, 0, 0, Region::Copies);
+  bench.plan.made[copied] = address_in(Region::Pool, 0);
+  const BufferId next = bench.place(kInput, 1, 0);
+  PlannedMemory memory = bench.planned();
+  memory.written(hurt);
+  memory.written(copied);
+  EXPECT_EQ(memory.taken_by(hurt), copied);
+  memory.written(next);
+  EXPECT_EQ(memory.taken_by(copied), kNoBuffer);
+}
+
 struct Placed {
   BufferKind kind;
   std::int32_t microbatch;
