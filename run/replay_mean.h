@@ -11,8 +11,8 @@
 
 namespace capo::run {
 
-/// What a replay took, in microseconds; the first task began and the last one ended so long after
-/// its beginning.
+/// Times of a replay in microseconds; the first task began and the last one ended so long after its
+/// beginning.
 struct ReplayTimes {
   double replay = 0;
   double begin = 0;

@@ -158,7 +158,7 @@ double RunLoop::replay_once(Stepper& stepper) {
   return took_;
 }
 
-// Of the last replay.
+// The times are those of the last replay.
 ReplayTimes RunLoop::times_of(const Stepper& stepper) const {
   const auto [begin, end] = span_of(stepper.timeline());
   return {.replay = took_,
