@@ -316,7 +316,7 @@ std::optional<RunFailure> measure_quantization(Engine& engine, const Module& mod
 void state_rest(const Pace& working, const Pace& resting, ModuleCost& cost) {
   constexpr double kNoise = 0.005;
   constexpr double kLeastDuty = 0.9;  // who launches makes tasks faster behind rests, too
-  constexpr double kMostRest = 0.5;  // more is no clock's doing
+  constexpr double kMostRest = 0.5;   // more is no clock's doing
   cost.rest = 0;
   const double faster = working.takes > 0 ? 1 - resting.takes / working.takes : 0;
   if (faster < kNoise || working.duty <= resting.duty || working.duty < kLeastDuty) return;
