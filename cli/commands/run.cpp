@@ -39,6 +39,9 @@ namespace capo::cli {
 
 namespace {
 
+// Seconds of a warm-up on a device: in half of it a clock falls and rises about once.
+constexpr double kWarmUpOfRun = 1;
+
 struct RunRequest : InputRequest {
   Device device = Device::Auto;
   TextOrJson format = TextOrJson::Text;
@@ -224,7 +227,8 @@ int run_through(Gate gate, Start start, const JudgedInput& judged, const run::Co
   const auto& plan = std::get<0>(admitted);
   run::RunOptions options = request.options;
   options.sends = run::mode_of(model.options.environment);
-  options.warm_up = request.warm_up.value_or(request.predict ? warm_up_of(engine) : 0);
+  const bool warms_up = request.predict && on_device(engine);
+  options.warm_up = request.warm_up.value_or(warms_up ? kWarmUpOfRun : 0);
   auto report = [&] {
     Progress progress("run", request.options.replays);  // its line is gone when others are printed
     options.replayed = [&](std::uint32_t number) { progress.set(number); };

@@ -76,11 +76,6 @@ bool on_device(const run::Engine& engine) {
   return engine.name() != "host";
 }
 
-double warm_up_of(const run::Engine& engine) {
-  constexpr double kSeconds = 1;  // in half of it a clock falls and rises about once
-  return on_device(engine) ? kSeconds : 0;
-}
-
 Result<int> count_of_devices() {
 #ifdef CAPO_HAVE_CUDA
   const auto devices = gpu::list_devices();

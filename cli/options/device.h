@@ -27,9 +27,6 @@ void add_device_option(CLI::App& app, Device& device);
 [[nodiscard]] Result<std::unique_ptr<run::Engine>> engine_for(Device device, int ordinal = 0);
 /// Whether its memory is a device's, and not this machine's own.
 [[nodiscard]] bool on_device(const run::Engine& engine);
-/// The seconds of load that its device needs before what is measured; 0 for this machine's
-/// processor.
-[[nodiscard]] double warm_up_of(const run::Engine& engine);
 /// How many CUDA devices there are, or why there is none.
 [[nodiscard]] Result<int> count_of_devices();
 
