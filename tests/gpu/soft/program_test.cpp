@@ -62,7 +62,7 @@ std::string text_of(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-constexpr const char* kOutOfMemory = "cudaMalloc:20:cudaErrorMemoryAllocation";
+constexpr const char* kOutOfMemory = "cudaMalloc:18:cudaErrorMemoryAllocation";
 constexpr const char* kAssertion = "kernel:30:cudaErrorAssert";
 const std::string kFailedKernel =
     "  help: a kernel failed on the device; CUDA says so at some later call, so what is named here "
@@ -89,7 +89,7 @@ TEST(CudaFailures, OutOfMemory) {
                  "error: the run of <order> broke off: cannot allocate 1024 bytes of planned "
                  "buffers, pool of rank 0 (setting up): " +
                      why);
-  expect_refusal(run_on_cuda("cudaMalloc:23:cudaErrorMemoryAllocation"),
+  expect_refusal(run_on_cuda("cudaMalloc:21:cudaErrorMemoryAllocation"),
                  "error: the run of <order> broke off: cannot allocate 256 bytes of eager buffers "
                  "(B of chunk 1, microbatch 0 of rank 0): " +
                      why);
