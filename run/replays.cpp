@@ -143,29 +143,24 @@ void RunLoop::capture(Stepper& stepper) {
   }
 }
 
-// Replays once, in so many microseconds.
-double RunLoop::replay_once(Stepper& stepper) {
+// Replays once; no time is told if the run has failed.
+ReplayTimes RunLoop::replay_once(Stepper& stepper) {
   if (setup_.late) setup_.late->reset();
   if (age_codes(setup_.loaded)) engine_.synchronise();
   setup_.inputs.spoil_arrivals();
   setup_.replayed.reset(setup_.replayed_deposits);  // returns when the engine is done with it
   setup_.transport->begin_step();
-  if (failed()) return 0;
+  if (failed()) return {};
   const double launched = engine_.graph_times().launch;
-  took_ = timed([&] { by_action() ? stepper.replay_actions() : stepper.replay_step(); });
-  launch_ = engine_.graph_times().launch - launched;
+  const double took =
+      timed([&] { by_action() ? stepper.replay_actions() : stepper.replay_step(); });
   setup_.transport->end_step();
-  return took_;
-}
-
-// The times are those of the last replay.
-ReplayTimes RunLoop::times_of(const Stepper& stepper) const {
   const auto [begin, end] = span_of(stepper.timeline());
-  return {.replay = took_,
+  return {.replay = took,
           .begin = begin,
           .end = end,
           .busy = busy_of(stepper.timeline()),
-          .launch = launch_,
+          .launch = engine_.graph_times().launch - launched,
           .beginning = stepper.beginning(),
           .timeline = stepper.timeline()};
 }
@@ -175,9 +170,9 @@ void RunLoop::replay(std::uint32_t number, Stepper& stepper) {
   ReplayMean counted;
   warm_up(label, stepper, counted);
   engine_.label(label);
-  replay_once(stepper);
+  const ReplayTimes last = replay_once(stepper);
   if (failed()) return;
-  counted.add(times_of(stepper));
+  counted.add(last);
   ReplayTimes mean = counted.mean();
   times_.replay.push_back(mean.replay);
   times_.begin.push_back(mean.begin);

@@ -85,9 +85,8 @@ class RunLoop {
   [[nodiscard]] Program captured_program() const;
   void note_lost(const Stepper& stepper);
   void capture(Stepper& stepper);
-  double replay_once(Stepper& stepper);
-  [[nodiscard]] ReplayTimes times_of(const Stepper& stepper) const;
-  double warm_up_once(const std::string& label, Stepper& stepper);
+  ReplayTimes replay_once(Stepper& stepper);
+  ReplayTimes warm_up_once(const std::string& label, Stepper& stepper);
   void warm_up(const std::string& label, Stepper& stepper, ReplayMean& counted);
   void replay(std::uint32_t number, Stepper& stepper);
   void begin_at_zero();
@@ -101,8 +100,6 @@ class RunLoop {
   Judge judge_;
   StepValues numbers_;  // of the replay at hand
   StepTimes times_;
-  double took_ = 0;                    // the last replay
-  double launch_ = 0;                  // of it
   std::vector<double> rounds_;         // of the warm-up's second half, each with its rest
   std::optional<OwnProgram> own_;      // if each rank is a process
   std::optional<std::string> silent_;  // tells of a process that did not report

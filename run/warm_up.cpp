@@ -16,14 +16,14 @@
 
 namespace capo::run {
 
-// Replays once, and rests as long if that is asked for; in so many microseconds, with the rest.
-double RunLoop::warm_up_once(const std::string& label, Stepper& stepper) {
+// Replays once, and rests as long if that is asked for.
+ReplayTimes RunLoop::warm_up_once(const std::string& label, Stepper& stepper) {
   engine_.label(label);
-  const double took = replay_once(stepper);
-  if (!options_.rests) return took;
+  ReplayTimes times = replay_once(stepper);
+  if (!options_.rests) return times;
   engine_.label(fmt::format("a rest before {}", label));
-  std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(took));
-  return 2 * took;
+  std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(times.replay));
+  return times;
 }
 
 // Processes replay equally often, as the first of them asks for by how long it took it once.
@@ -32,8 +32,9 @@ void RunLoop::warm_up(const std::string& label, Stepper& stepper, ReplayMean& co
   const double wanted = options_.warm_up * kMicroseconds;
   if (wanted <= 0 || failed()) return;
   warm_up_once(label, stepper);  // the first may be slow
-  double took = 0;
-  const double second = timed([&] { took = warm_up_once(label, stepper); });
+  ReplayTimes times;
+  const double second = timed([&] { times = warm_up_once(label, stepper); });
+  const double took = options_.rests ? 2 * times.replay : times.replay;
   const double further = took > 0 ? std::ceil(wanted / took) - 1 : 0;
   auto count = static_cast<std::uint64_t>(std::max(further, 0.0));
   if (options_.processes != nullptr) {
@@ -43,10 +44,10 @@ void RunLoop::warm_up(const std::string& label, Stepper& stepper, ReplayMean& co
   }
   if (count == 0) rounds_.push_back(second);  // nothing else tells
   for (std::uint64_t i = 0; i < count && !failed(); ++i) {
-    const double round = timed([&] { warm_up_once(label, stepper); });
+    const double round = timed([&] { times = warm_up_once(label, stepper); });
     if (i < count / 2 || failed()) continue;
     rounds_.push_back(round);
-    counted.add(times_of(stepper));
+    counted.add(times);
   }
 }
 
