@@ -22,7 +22,7 @@ inline constexpr int kRowsDeep = 64;
 
 /// Tiles of kRowsWide or kRowsNarrow columns beside each other over all columns.
 [[nodiscard]] CAPO_ON_BOTH inline int tiles_across(int columns, int wide) {
-  // Divisions by what the compiler knows.
+  // The compiler knows both divisors.
   return wide == kRowsWide ? (columns + kRowsWide - 1) / kRowsWide
                            : (columns + kRowsNarrow - 1) / kRowsNarrow;
 }

@@ -45,7 +45,7 @@ std::string refusal_of(const std::string& text) {
   return read ? "" : read.error().finding.message;
 }
 
-// What a run measured of a transfer says no chunk.
+// A transfer that a run measured has no chunk in its label.
 TEST(TraceReader, ATransferIsKnownWithoutItsChunk) {
   Picture picture = measured();
   picture.timeline.label = [](std::uint32_t id) {

@@ -126,7 +126,7 @@ TEST(PlannedMemory, BeginsAsPoisonEvenWherePoisonIsOff) {
   }
 }
 
-// What lies where a graph makes a buffer is lost, and the buffer is not the one that lies there.
+// A graph that makes a buffer overwrites what lies there, and the buffer is then copied elsewhere.
 TEST(PlannedMemory, WhatIsMadeElsewhereTakesOverWhatLiesThere) {
   Bench bench;
   bench.plan.made.assign(bench.table.size(), kNowhere);

@@ -287,8 +287,8 @@ TEST(StepInputs, AddressesStayAndDiffer) {
   EXPECT_FALSE(std::count(before.begin(), before.end(), nullptr));
 }
 
-// Where the stages are on two ranks, the first is given rows and the last gradients, and each gets
-// what the other sends. On one rank nothing is sent.
+// The first of two ranks is given rows and the last one gradients, and each gets what the other
+// sends. On one rank nothing is sent.
 TEST(StepInputs, HavePlacesForWhatTheProgramReads) {
   const auto places = [](const GivenStep& step) {
     host::HostEngine engine;
@@ -315,7 +315,7 @@ TEST(StepInputs, HavePlacesForWhatTheProgramReads) {
             " input gradient,");
 }
 
-// What an exchange has moved is as stale as what a message has brought.
+// Rows that an exchange has moved are as stale as those that a message has brought.
 TEST(StepInputs, PlacesWhereSomethingArrivesAreSpoiled) {
   const GivenStep step(experts(),
                        "capo 1\nmicrobatches 1\nplacement chain\n"

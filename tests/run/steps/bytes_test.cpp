@@ -152,8 +152,8 @@ class Counting final : public LabelledEngine {
   std::map<std::string, std::int64_t> bytes_;
 };
 
-// What layers read is kept for somebody who compares with it, and takes as much as two buffers of
-// each layer and microbatch.
+// A run keeps what layers read for somebody who compares with it, which takes as much as two
+// buffers of each layer and microbatch.
 TEST(Bytes, OfWhatLayersReadAreTakenIfSomebodyCompares) {
   constexpr const char* kOrder = "capo 1\nmicrobatches 2\nrank 0: F1.0 F1.1 B1.0 B1.1\n";
   constexpr std::int64_t kBytes = std::int64_t{2} * 8 * 16 * 2;
