@@ -49,7 +49,7 @@ inline constexpr int kRowBytes = kRowSlots * kRowSlotBytes;
 /// A tile on its way through a block.
 struct RowJob {
   RowTile tile;   ///< of group -1 behind the last
-  int map;        ///< the place of the descriptor in its ring, for the warp that brings an operand
+  TileMap* map;   ///< of the operand that a warp brings: found anew for each slice it costs 1 %
   bool is_plain;  ///< multiplied without the engine
 };
 
@@ -158,16 +158,12 @@ class RowProduct {
 
   // --- jobs ---
 
-  template <bool kOfRows>
-  [[nodiscard]] __device__ TileMap* map_at(int place) const {
-    return kOfRows ? &maps().a[place] : &maps().b[place];
-  }
   // For a warp that asks: the tile that a walk is at, with its descriptors.
   template <bool kOfRows>
   [[nodiscard]] __device__ RowJob job_of(const RowWalk& walk) {
-    if (walk.is_over()) return {{{.group = -1}}, 0, false};
+    if (walk.is_over()) return {{{.group = -1}}, nullptr, false};
     const RowTile& tile = walk.tile();
-    if (!is_aligned(call_.w[tile.group])) return {tile, 0, true};
+    if (!is_aligned(call_.w[tile.group])) return {tile, nullptr, true};
     constexpr bool kByWidth = !kOfRows && kIsForward && kFor == WideFor::Rows;
     if (tile.group != before_.group || (kByWidth && tile.wide != before_.wide)) {
       at_ = (at_ + 1) % kRing;
@@ -180,10 +176,10 @@ class RowProduct {
           if (kByWidth) redraft_box_rows(draft, tile.wide);
         }
       }
-      put_map(draft, map_at<kOfRows>(at_));
+      put_map(draft, kOfRows ? &maps().a[at_] : &maps().b[at_]);
     }
     before_ = tile;
-    return {tile, at_, false};
+    return {tile, kOfRows ? &maps().a[at_] : &maps().b[at_], false};
   }
   template <bool kOfRows>
   [[nodiscard]] __device__ RowJob next_job_of(RowWalk& walk) {
@@ -218,21 +214,20 @@ class RowProduct {
     const std::uint32_t full = shared_address(&shared_.slot_full[slot]);
     const std::uint32_t a = slot_address(slot);
     const std::uint32_t b = a + kRowBytesOfA;
-    const TileMap* map = map_at<kOfRows>(job.map);
     arrive_expecting(full, kOfRows ? kRowBytesOfA : job.tile.wide * kRowsDeep * 2);
     if constexpr (kOfRows) {
-      copy_box(a, map, shared_.tiles.first_row[job.tile.group] + job.tile.row, depth, full);
+      copy_box(a, job.map, shared_.tiles.first_row[job.tile.group] + job.tile.row, depth, full);
     } else if constexpr (kFor == WideFor::Epilogue) {
       const Sides sides = sides_of(call_, job.tile, kSide);
-      copy_box(b, map, sides.left, depth, full);
-      copy_box(b + kSide * kRowsDeep * 2, map, sides.right, depth, full);
+      copy_box(b, job.map, sides.left, depth, full);
+      copy_box(b + kSide * kRowsDeep * 2, job.map, sides.right, depth, full);
     } else if constexpr (kIsForward) {
-      copy_box(b, map, job.tile.column, depth, full);
+      copy_box(b, job.map, job.tile.column, depth, full);
     } else {
 #pragma unroll
       for (int piece = 0; piece < kRowsWide / kPiece; ++piece) {
         if (piece * kPiece >= job.tile.wide) break;
-        copy_box(b + static_cast<std::uint32_t>(piece * kPieceBytes), map, depth,
+        copy_box(b + static_cast<std::uint32_t>(piece * kPieceBytes), job.map, depth,
                  job.tile.column + piece * kPiece, full);
       }
     }
