@@ -3,7 +3,7 @@
 #pragma once
 
 #include "bench/gpu/timing.h"
-#include "run/kernels/call.h"
+#include "run/kernels/coded_product.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -6,7 +6,7 @@
 
 #pragma once
 
-#include "run/kernels/call.h"
+#include "run/kernels/coded_product.h"
 
 #include <cuda_fp8.h>
 

@@ -7,7 +7,7 @@
 
 #pragma once
 
-#include "run/kernels/call.h"
+#include "run/kernels/grouped_product.h"
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

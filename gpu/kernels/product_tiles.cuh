@@ -29,6 +29,7 @@
 #include "gpu/kernels/elements.cuh"
 #include "gpu/kernels/parts.h"
 #include "gpu/kernels/row_groups.cuh"
+#include "run/kernels/grouped_product.h"
 
 #include <cstdint>
 

@@ -1,7 +1,6 @@
 // The calls that modules make: one plain value for each kernel launch, the same for every engine.
 //
-//   GroupedProduct   y = x w^T, dx = dy w, dw = dy^T x, each group of rows with its own matrix;
-//                    its epilogue is what would follow in calls of its own
+//   GroupedProduct   each group of rows with its own matrix (grouped_product.h)
 //   LayerNorm...     forward, gradient of the input, gradients of the two parameters
 //   SwiGlu...        silu(gate) * linear * probability, and its gradients
 //   Probability...   the end of such a gradient, where a product has left sums
@@ -9,8 +8,8 @@
 //   Bias...          added to a product, and its gradients
 //   Route...         the groups that each row chooses, and the gradient of what it chose by
 //   Gather, Combine  rows in another order: tokens to their experts and back
-//   Quantize...      rows and weights as codes of eight bits with a scale for each block
-//   ScaledProduct    a GroupedProduct of operands that are codes
+//   Quantize...      rows and weights as codes of eight bits (coded_product.h)
+//   ScaledProduct    a GroupedProduct of operands that are codes (likewise)
 //   Add, Copy, Fill, Differ, DrawInto
 //
 // A call holds addresses of the engine's memory and never the numbers there: sizes of groups,
@@ -31,81 +30,14 @@
 #pragma once
 
 #include "core/model/model.h"
+#include "run/kernels/coded_product.h"
 #include "run/kernels/draw.h"
+#include "run/kernels/grouped_product.h"
 
 #include <cstdint>
 #include <variant>
 
 namespace capo::run {
-
-enum class Write : std::uint8_t { Overwrite, Add };
-
-/// The rows of a tensor, in groups one after another.
-struct Rows {
-  std::int64_t count = 0;  ///< rows that there is memory for
-  std::int64_t groups = 1;
-  const std::int64_t* sizes = nullptr;  ///< on the device, one a group, none negative, their sum at
-                                        ///< most `count`; null: all rows are one group
-};
-
-/// A WeightGradient sums over the rows of so many microbatches at most.
-inline constexpr int kMostBatches = 16;
-
-/// A product goes on with its result, a Forward as BiasAdd and then SwiGlu would and an
-/// InputGradient as SwiGluGradient would, and leaves the same to the bit. It is one call so that an
-/// engine can do it while it still holds the result: each spares a pass over memory. Those that
-/// cannot take it apart (for_each_part).
-///
-/// An InputGradient that goes on rounds its result as if it wrote it. Nobody may read its x
-/// afterwards, where the result may stand, or anything else.
-struct Epilogue {
-  void* const* bias = nullptr;           ///< of BiasAdd; null: none is added
-  const float* scales = nullptr;         ///< of BiasAdd
-  void* gated = nullptr;                 ///< y of SwiGlu, (rows, out / 2); null: not wanted
-  const float* probabilities = nullptr;  ///< of SwiGlu or SwiGluGradient
-  const void* gates = nullptr;           ///< x of SwiGluGradient, (rows, 2 * in)
-  void* dgates = nullptr;                ///< its dx, and may be `gates`; null: not wanted
-  float* dprobabilities = nullptr;       ///< likewise
-  bool leaves_sums = false;              ///< x then holds what ProbabilityGradient adds up
-
-  [[nodiscard]] bool is_empty() const {
-    return bias == nullptr && gated == nullptr && dgates == nullptr;
-  }
-};
-
-/// Columns of SwiGLU whose terms in the gradient of a probability are added up by themselves.
-inline constexpr std::int64_t kSummedColumns = 256;
-
-/// x (rows, in), y (rows, out), w of each group (out, in), all contiguous. A WeightGradient goes on
-/// with the rows of further microbatches, in their order, before it writes or adds the sum.
-struct GroupedProduct {
-  /// Rows in the same groups, with sizes of their own.
-  struct Batch {
-    void* x = nullptr;
-    void* y = nullptr;
-    std::int64_t count = 0;               ///< rows that there is memory for
-    const std::int64_t* sizes = nullptr;  ///< of this batch's groups; null if those of Rows are
-  };
-
-  enum class Kind : std::uint8_t {
-    Forward,         ///< writes y
-    InputGradient,   ///< x is its gradient, and written; y is the incoming one
-    WeightGradient,  ///< w is its gradient, and written; y is the incoming one
-  };
-  Kind kind = Kind::Forward;
-  DataType type = DataType::Bf16;           ///< of x and y, and of w unless w is a gradient
-  DataType gradient_type = DataType::Fp32;  ///< of w in a WeightGradient
-  Write write = Write::Overwrite;           ///< of a WeightGradient; the others overwrite
-  Rows rows;
-  std::int64_t in = 0;
-  std::int64_t out = 0;
-  void* x = nullptr;
-  void* y = nullptr;
-  void* const* w = nullptr;  ///< on the device: a pointer for each group
-  Epilogue epilogue = {};    ///< not of a WeightGradient
-  int further = 0;           ///< batches behind that of x, y and rows
-  Batch batches[kMostBatches - 1] = {};
-};
 
 /// y = (x - mean) / sqrt(variance + epsilon) * weight + bias, by rows; variance over all columns.
 struct LayerNorm {
@@ -317,111 +249,6 @@ struct RouteGradient {
   const std::int64_t* places = nullptr;
   const float* dprobabilities = nullptr;  ///< by sorted row
   void* dlogits = nullptr;                ///< may be `logits`
-};
-
-/// How blocks get their scales, as codes.h says it.
-enum class Scaling : std::uint8_t {
-  Block,  ///< 128 codes along the depth; of weights 128 x 128
-  Mxfp8,  ///< 32 codes along the depth
-};
-/// Codes of a block along the depth.
-[[nodiscard]] CAPO_HOST_DEVICE constexpr std::int64_t block_depth(Scaling scaling) {
-  return scaling == Scaling::Block ? 128 : 32;
-}
-/// Vectors that share a scale in a matrix of weights.
-[[nodiscard]] CAPO_HOST_DEVICE constexpr std::int64_t block_width(Scaling scaling) {
-  return scaling == Scaling::Block ? 128 : 1;
-}
-[[nodiscard]] CAPO_HOST_DEVICE constexpr std::int64_t scale_bytes(Scaling scaling) {
-  return scaling == Scaling::Block ? 4 : 1;
-}
-[[nodiscard]] CAPO_HOST_DEVICE constexpr std::int64_t whole_blocks(std::int64_t count,
-                                                                   std::int64_t of) {
-  return (count + of - 1) / of;
-}
-
-/// Vectors of E4m3 codes along a depth, that a product sums over: `codes` of a vector lie side by
-/// side, and vectors behind one another. Scales are floats or E8m0, those of one block of the depth
-/// side by side.
-struct Codes {
-  std::uint8_t* codes = nullptr;
-  void* scales = nullptr;
-};
-
-/// Bytes of the scales of `count` vectors of a depth, of which `width` share one.
-[[nodiscard]] constexpr std::int64_t bytes_of_scales(Scaling scaling, std::int64_t count,
-                                                     std::int64_t depth, std::int64_t width = 1) {
-  return whole_blocks(depth, block_depth(scaling)) * whole_blocks(count, width) *
-         scale_bytes(scaling);
-}
-
-/// Depths that are rows begin a group at a multiple of so many: no block is of two groups, and
-/// codes of a group lie well. Codes between groups are zero.
-inline constexpr std::int64_t kGroupDepth = 128;
-/// Depth of all groups of rows together, whatever their sizes are.
-[[nodiscard]] CAPO_HOST_DEVICE constexpr std::int64_t depth_of(const Rows& rows) {
-  const std::int64_t most = rows.sizes == nullptr ? whole_blocks(rows.count, kGroupDepth)
-                                                  : rows.count / kGroupDepth + rows.groups;
-  return most * kGroupDepth;
-}
-
-/// Rows that are made as they are quantized, from x as SwiGlu, SwiGluGradient or Gather would, each
-/// number rounded to the type before anything else. It spares their tensor, and a pass over memory.
-struct RowsMade {
-  enum class By : std::uint8_t {
-    Nobody,          ///< x (rows, columns) is what is quantized
-    SwiGlu,          ///< y (rows, columns) of x (rows, 2 * columns)
-    SwiGluGradient,  ///< dx (rows, columns) of x (rows, columns) and dy (rows, columns / 2)
-    Gather,          ///< row i is row sources[i] of x (from_rows, columns)
-  };
-  By by = By::Nobody;
-  const float* probabilities = nullptr;   ///< one a row; null: 1
-  const void* dy = nullptr;               ///< of a SwiGluGradient
-  const std::int64_t* sources = nullptr;  ///< of a Gather, on the device: one a row
-  std::int64_t from_rows = 0;             ///< likewise: that a source may name
-};
-
-/// Rows (rows, columns) as codes, for products that sum over their columns and for those that sum
-/// over the rows.
-struct QuantizeRows {
-  Scaling scaling = Scaling::Block;
-  DataType type = DataType::Bf16;
-  Rows rows;
-  std::int64_t columns = 0;
-  const void* x = nullptr;
-  RowsMade made = {};
-  Codes along_columns;  ///< codes (rows, columns); without codes not wanted, like the next one
-  Codes along_rows;     ///< codes (columns, depth_of(rows))
-};
-
-/// Weights (out, in) of each group as codes, for products that sum over `in` and over `out`. Groups
-/// follow one another, and so do those of scales, each (blocks of depth, blocks of vectors).
-struct QuantizeWeights {
-  Scaling scaling = Scaling::Block;
-  DataType type = DataType::Bf16;
-  std::int64_t groups = 1;
-  std::int64_t in = 0;
-  std::int64_t out = 0;
-  void* const* w = nullptr;  ///< on the device
-  Codes along_in;            ///< codes (groups, out, in)
-  Codes along_out;           ///< codes (groups, in, out)
-};
-
-/// A GroupedProduct whose operands are codes, each times its scale. Sums are in fp32; those of one
-/// block of depth may be added before they are added to the others.
-struct ScaledProduct {
-  GroupedProduct::Kind kind = GroupedProduct::Kind::Forward;
-  Scaling scaling = Scaling::Block;
-  DataType type = DataType::Bf16;  ///< of what is written
-  Write write = Write::Overwrite;  ///< of a WeightGradient; the others overwrite
-  Rows rows;
-  std::int64_t in = 0;
-  std::int64_t out = 0;
-  Codes x;                 ///< of a Forward along columns, of a WeightGradient along rows
-  Codes y;                 ///< of an InputGradient along columns, of a WeightGradient along rows
-  Codes w;                 ///< of a Forward along `in`, of an InputGradient along `out`
-  void* result = nullptr;  ///< y of a Forward, x of an InputGradient
-  void* const* gradients = nullptr;  ///< of a WeightGradient: on the device, one a group
 };
 
 /// Row i of `to` is row index[i] of `from`.

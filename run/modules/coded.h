@@ -19,6 +19,7 @@
 
 #pragma once
 
+#include "run/kernels/coded_product.h"
 #include "run/modules/launches.h"
 
 #include <cstddef>
