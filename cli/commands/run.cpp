@@ -1,9 +1,12 @@
 // `capo run FILE`: executes the plan that was verified, and compares every gradient with eager
 // execution and with float64.
+//
+// The order runs in this process, or in one for each rank: mpirun has launched them, or capo makes
+// them of itself (--transport). What is told of it is in run_reported.cpp.
 
 #include "run/run.h"
 #include "cli/commands/commands.h"
-#include "cli/commands/cured.h"
+#include "cli/commands/run_request.h"
 #include "cli/options/choice.h"
 #include "cli/options/device.h"
 #include "cli/options/exit_code.h"
@@ -14,10 +17,6 @@
 #include "core/base/assert.h"
 #include "core/base/index.h"
 #include "core/base/plural.h"
-#include "core/report/report.h"
-#include "core/rules/check.h"
-#include "core/timeline/picture.h"
-#include "run/processes/walk_all.h"
 #include "run/report.h"
 #include "run/setup/complete_model.h"
 #include "run/setup/reductions.h"
@@ -41,112 +40,6 @@ namespace {
 
 // Seconds of a warm-up on a device: in half of it a clock falls and rises about once.
 constexpr double kWarmUpOfRun = 1;
-
-struct RunRequest : InputRequest {
-  Device device = Device::Auto;
-  TextOrJson format = TextOrJson::Text;
-  std::string timeline;
-  bool unchecked = false;
-  bool no_poison = false;
-  bool predict = false;
-  std::optional<double> warm_up;  ///< seconds
-  std::int32_t replicas = 1;
-  TransportRequest transport;
-  Launched* launched = nullptr;  ///< null: all ranks are in this process
-  run::RunOptions options;
-};
-
-// Tells why nothing was run, in the form that was asked for.
-int tell(const RunRequest& request, std::string_view engine, std::string_view verdict,
-         const std::string& name, const std::string& reason, const CheckResult* result, int code) {
-  if (request.format == TextOrJson::Json) {
-    const auto failed =
-        write_stdout(run::json_refusal(verdict, engine, {.reason = reason}, result));
-    return failed ? fail(*failed) : code;
-  }
-  print_stderr(fmt::format("error: {} was not run: {}\n", name, reason));
-  return code;
-}
-
-std::string report_with_cures(const JudgedInput& judged, CheckResult result,
-                              const RunRequest& request) {
-  const JudgeInput complete = [](const JudgedInput& edited) {
-    const auto options = run::complete_model(edited.check_options(), edited.input.schedule).options;
-    return check(edited.input, options);
-  };
-  try_cures(request, judged, complete, result);
-  return to_text(report_of(judged.input, std::move(result), {}));
-}
-
-// Ranks that are processes walk the order, unless one process has several.
-std::string walked_state(const Input& input, const CheckOptions& options, const RunRequest& request,
-                         run::Engine& engine) {
-  run::Processes* const processes = request.options.processes;
-  const bool apart = processes != nullptr && request.transport.ranks_per_device == 1;
-  if (!apart) return run::stuck_state(input, options);
-  if (request.transport.kind == TransportKind::Mpi) {
-    return run::stuck_state(input, options, processes);
-  }
-  return run::stuck_state(input, options, processes, walk_over_nccl(engine, *processes));
-}
-
-// Tells what stands in the way of a run, with the verdict that says so.
-int refuse_unverified(const JudgedInput& judged, const NotVerified& why, const RunRequest& request,
-                      const CheckOptions& options, run::Engine& engine) {
-  const Input& input = judged.input;
-  const bool accepted = why.result.verdict == Verdict::Accepted;
-  if (request.format == TextOrJson::Text) {
-    if (!accepted) print_stderr(report_with_cures(judged, why.result, request));
-    if (request.unchecked) print_stderr(walked_state(input, options, request, engine));
-  }
-  const bool by_verdict = !request.unchecked && !accepted;
-  const int code = why.result.verdict == Verdict::NoVerdict ? kNoVerdict : kFindings;
-  tell(request, engine.name(), name_of(why.result.verdict), input.source.name,
-       by_verdict ? run::reason_of(why.result) : why.reason, &why.result, code);
-  if (by_verdict && request.format == TextOrJson::Text && can_be_admitted(why.result)) {
-    print_stderr("  help: --unchecked runs it all the same, and shows who is hurt\n");
-  }
-  return code;
-}
-
-// Ends the processes of a run that broke off in one of them.
-[[noreturn]] void end_launched(const run::RunFailure& failure, const RunRequest& request,
-                               const PlannedStep& step, std::string_view engine, int code) {
-  Launched& launched = *request.launched;
-  if (launched.reports() && request.format == TextOrJson::Json) {
-    (void)write_stdout(run::json_refusal(name_of(step.result().verdict), engine,
-                                         {.reason = failure.message, .help = failure.help},
-                                         nullptr));
-    launched.end_all("", code);
-  }
-  if (failure.message.empty()) launched.end_all("", code);  // rank 0 has the reason, and tells it
-  std::string text = fmt::format("error: the run of {} broke off: {}\n", step.input().source.name,
-                                 failure.message);
-  if (!failure.help.empty()) text += fmt::format("  help: {}\n", failure.help);
-  launched.end_all(text, code);
-}
-
-int report_failure(const run::RunFailure& failure, const RunRequest& request,
-                   const PlannedStep& step, std::string_view engine) {
-  const bool broken = failure.kind == run::RunFailure::Kind::Broken;
-  const int code = broken ? kEnvironment : static_cast<int>(kFindings);
-  if (request.launched != nullptr && failure.kind != run::RunFailure::Kind::Refused) {
-    end_launched(failure, request, step, engine, code);
-  }
-  if (request.format == TextOrJson::Json) {
-    const auto failed =
-        write_stdout(run::json_refusal(name_of(step.result().verdict), engine,
-                                       {.reason = failure.message, .help = failure.help}, nullptr));
-    return failed ? fail(*failed) : code;
-  }
-  const bool begun = failure.kind != run::RunFailure::Kind::Refused;
-  const std::string& name = step.input().source.name;
-  print_error({.kind = ErrorKind::Environment,
-               .message = begun ? fmt::format("the run of {} broke off: {}", name, failure.message)
-                                : fmt::format("{} was not run: {}", name, failure.message),
-               .help = failure.help});
-  return code;
-}
 
 // The makespan that the simulator gives the step with the costs that the model file states.
 // Messages go as they do in a run: one after the other, and a receive behind what its rank computed
@@ -186,34 +79,6 @@ std::optional<double> prediction_of(const RunRequest& request, const JudgedInput
   const auto makespan = predicted_makespan(judged.input, judged.model, division);
   if (!makespan) throw CLI::ValidationError("--predict", makespan.error());
   return *makespan;
-}
-
-// The last replay as a picture, which `capo draw` reads again.
-Picture measured_picture(const run::RunReport& report, const PlannedStep& step) {
-  const std::string_view equal = report.bit_equal ? "every gradient is equal to eager execution"
-                                                  : "gradients differ from eager execution";
-  return {.timeline = run::timeline_of(report, step.input().schedule),
-          .title = step.input().source.name,
-          .verdict = std::string(name_of(step.result().verdict)),
-          .accepted = step.result().verdict == Verdict::Accepted,
-          .setting = {fmt::format("measured: {} engine, {}", report.engine, report.device),
-                      std::string(equal)}};
-}
-
-int write_run(const run::RunReport& report, const PlannedStep& step,
-              const std::vector<std::string>& assumed, const RunRequest& request) {
-  if (!request.timeline.empty()) {
-    if (const auto failed =
-            write_output(request.timeline, chrome_trace(measured_picture(report, step)))) {
-      return fail(*failed);
-    }
-  }
-  const std::string text = request.format == TextOrJson::Json
-                               ? run::json_report(report, step)
-                               : run::text_report(report, step, assumed);
-  if (const auto failed = write_stdout(text)) return fail(*failed);
-  const bool accepted = step.result().verdict == Verdict::Accepted;
-  return accepted && report.bit_equal && report.within_bounds ? kAccepted : kFindings;
 }
 
 // Runs the order through the gate that was asked for: verified, or admitted unchecked.
@@ -338,8 +203,8 @@ int run_judged(const RunRequest& request, JudgedInput& judged) {
   const run::CompletedModel complete = run::complete_model(judged.check_options(), input.schedule);
   for (const Module& module : complete.options.modules.list) {
     if (const auto why = run::module_refusal(module)) {
-      return tell(request, name_of(request.device), "no-verdict", input.source.name, *why, nullptr,
-                  kFindings);
+      return tell_why_not(request, name_of(request.device), "no-verdict", input.source.name, *why,
+                          nullptr, kFindings);
     }
   }
   std::optional<double> predicted;
