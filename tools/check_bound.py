@@ -1,31 +1,48 @@
 #!/usr/bin/env python3
 """Checks a certificate of `capo optimise`, without a line of capo's.
 
-    capo optimise --ranks 4 --microbatches 8 --bound-out bound.json && tools/check_bound.py [--explain] bound.json
+    capo optimise --ranks 4 --microbatches 8 --bound-out bound.json
+    tools/check_bound.py [--explain] bound.json
 
-It holds that no order of the problem in the file gets below the bound, and that the orders in it run, keep to the memory
-limit and come to the times that it states. Where capo searched all orders, it checks that this is said of what the orders come
-to, and not that nothing is better: that would be to search them again. It does not know whether the problem is the one that was meant: what tasks and
-messages take and what microbatches hold is capo's word. Numbers are exact fractions; capo's own sums are rounded, so a
-billionth is allowed where they are compared. --explain prints each step of the reasoning. Exit code 0: it holds; 1: the
-line says what does not.
+It is one file, to be read from here to its end before it is believed. What it holds if it says so:
 
-A stage that recomputes says with `remakes` what its backward takes when it begins, on top of what its forward holds; what it
-gives up at its end and its weight gradient stands in `holds`. Orders are run with all of that. The reasoning leaves out what
-is made again, but for what it holds over time and for the ways through a rank's tasks: a stage then holds what its forward takes until its weight gradient is done,
-or less where less is left behind the backward, which is no more than it holds.
+  - no order of the problem in the file gets below the bound
+  - the orders in it run, keep to the memory limit and come to the times that it states
 
-The argument `any placement` is about all placements of the stages at once, of which the file has one with its orders.
+It does not know whether the problem is the one that was meant: what tasks and messages take and
+what microbatches hold is capo's word. Where capo searched all orders, it checks that this is said
+of what the orders come to, and not that nothing is better: that would be to search them again.
 
-A task is F, B or W (forward, input half of the backward, weight gradient) of a stage and a microbatch, `B3.7`. A rank runs
-one task at a time. Of a series, one kind in one stage, microbatches run in order. A forward waits for that of the stage
-before, a backward for its forward and for that of the stage behind, a weight gradient for its backward; between ranks a
-message takes its lag. Weight gradients of one stage that stand next to each other may be one call: the problem says with
-`fuse_w` how many a call takes, and with `further` what each one but the first takes there. n of them take no less than n times
-the share of each in the best call, in any calls, and those behind a task fill calls of their own: so the reasoning counts that
-share for each, and only the run of the orders makes calls. A fact is that a task begins no earlier than so long after the beginning (its head) or that so much
-follows its end (its tail): of the makespan, beginning and end are those of the step, of a span those of the rank's own
-tasks.
+The problem. A task is F, B or W (forward, input half of the backward, weight gradient) of a stage
+and a microbatch, `B3.7`. A rank runs one task at a time. Of a series, one kind in one stage,
+microbatches run in order. A forward waits for that of the stage before, a backward for its forward
+and for that of the stage behind, a weight gradient for its backward; between ranks a message takes
+its lag. A task holds memory from its beginning on if it takes some, and gives it up at its end.
+
+  calls      Weight gradients of one stage that stand next to each other may be one call: the problem
+             says with `fuse_w` how many a call takes, and with `further` what each one but the
+             first takes there. n of them take no less than n times the share of each in the best
+             call, in any calls, and those behind a task fill calls of their own: so the reasoning
+             counts that share for each, and only the run of the orders makes calls.
+  remaking   A stage that recomputes says with `remakes` what its backward takes when it begins, on
+             top of what its forward holds; what it gives up at its end and its weight gradient
+             stands in `holds`. Orders are run with all of that. The reasoning leaves out what is
+             made again, but for what it holds over time and for the ways through a rank's tasks: a
+             stage then holds what its forward takes until its weight gradient is done, or less
+             where less is left behind the backward, which is no more than it holds.
+
+The reasoning. A fact is that a task begins no earlier than so long after the beginning (its head),
+or that so much follows its end (its tail). Of the makespan, beginning and end are those of the
+step; of a span, those of the rank's own tasks. A fact follows by a step from facts before it, and
+an argument makes a bound of facts, or of none. Each is a function below, whose comment says why it
+is right; its value is worked out here, and none is read from the file:
+
+  step of a head       start, wait, work, memory, memory-work
+  step of a tail       end, wait, work
+  argument             machine, memory, L1, L2, narrowing, any placement
+
+Numbers are exact fractions; capo's own sums are rounded, so a billionth is allowed where they are
+compared. --explain prints each step. Exit code 0: it holds; 1: the line says what does not.
 """
 
 import json
@@ -33,6 +50,7 @@ import math
 import re
 import sys
 from fractions import Fraction
+from typing import NamedTuple
 
 ROUNDING = Fraction(1, 10**9)
 KINDS = "FBW"
@@ -63,61 +81,53 @@ def shown(value):
     return f"{float(value):g}"
 
 
+# --- the problem ---
+
+
 class Problem:
-    """Ranks, stages and what they take; series are pairs of a kind and a stage, tasks triples."""
+    """Ranks, stages and what they take; series are pairs of a kind and a stage, tasks triples.
+
+    `all_holds` and `in_call` are what the orders are run with. `takes` of a weight gradient and `holds` are what the
+    reasoning counts, which is no more."""
 
     def __init__(self, given):
         self.ranks, self.chunks, self.microbatches = (given[key] for key in ("ranks", "chunks", "microbatches"))
         for key in ("ranks", "chunks", "microbatches"):
             require(is_count(given[key]) and given[key] > 0, f"problem: {key} is no count above 0")
-        self.placement = given["placement"]
-        places = {"loop": self.in_loop, "v": self.in_v, "bidirectional": self.in_two_pipelines}
-        custom = type(self.placement) is list
-        require(custom or self.placement in places, f"problem: there is no placement {self.placement!r}")
-        stages = given["stages"]
-        require(len(stages) == self.ranks * self.chunks, f"problem: it has {len(stages)} stages, not {self.ranks * self.chunks}")
-        require(self.placement != "bidirectional" or self.chunks == 2, "problem: two pipelines need two chunks a rank")
-        self.rank = self.placed(self.placement) if custom else [places[self.placement](stage) for stage in range(len(stages))]
-        half = len(stages) // 2
-        self.pipeline = [int(self.placement == "bidirectional" and stage >= half) for stage in range(len(stages))]
+        self.place(given["placement"], given["stages"])
         limit = given["memory_limit"]
         self.limit = None if limit is None else number(limit, "problem: memory_limit", 0) * (1 + ROUNDING)
-        self.takes, self.holds, self.lag = {}, {}, {}
-        self.remakes = {}  # by stage: what its backward takes when it begins
         self.fuse_w = given.get("fuse_w", 1)
         require(is_count(self.fuse_w) and self.fuse_w > 0, "problem: fuse_w is no count above 0")
+        self.takes, self.holds, self.lag = {}, {}, {}
+        self.remakes = {}  # by stage: what its backward takes when it begins
         self.in_call = {}  # by stage: what the first weight gradient of a call takes, and each further one
-        for stage, of in enumerate(stages):
-            for k, kind in enumerate(KINDS):
-                self.takes[kind, stage] = number(of["takes"][k], f"problem: what {kind}{stage} takes", 0)
-                self.holds[kind, stage] = number(of["holds"][k], f"problem: what {kind}{stage} holds")
-            require(len(of["takes"]) == len(of["holds"]) == 3 and len(of["lags"]) == 2, f"problem: stage {stage} has other fields")
-            self.remakes[stage] = number(of.get("remakes", 0), f"problem: what B{stage} makes again", 0)
-            require(self.holds["F", stage] >= 0 >= max(self.holds["B", stage], self.holds["W", stage]),
-                    f"problem: stage {stage} takes memory behind its forward")
-            self.in_call[stage] = self.times_in_call(given, stage, of)
-            self.lag["F", stage], self.lag["B", stage] = (number(lag, f"problem: a lag of stage {stage}", 0) for lag in of["lags"])
-        for stage in range(len(stages)):
-            for kind in "FB":
-                before = self.neighbour(kind, stage)
-                if before is None or self.rank[before] == self.rank[stage]:
-                    require(self.lag[kind, stage] == 0, f"problem: {kind}{stage} waits for no message and has a lag")
-        self.all_holds = dict(self.holds)  # with what is made again
-        self.room = None if limit is None else self.limit + self.microbatches * sum(map(self.gift, range(len(stages))))
+        for stage, of in enumerate(given["stages"]):
+            self.read_stage(stage, of, "fuse_w" in given)
+        for kind, stage in self.lag:
+            before = self.neighbour(kind, stage)
+            if before is None or self.rank[before] == self.rank[stage]:
+                require(self.lag[kind, stage] == 0, f"problem: {kind}{stage} waits for no message and has a lag")
         self.links = self.links_of(given["links"]) if "links" in given else None
-        self.takes.update({("W", stage): self.least_weight(stage) for stage in self.in_call})
-        for stage, made in self.remakes.items():
-            self.leave_out(stage, made)
         self.of_rank = [[series for series in self.takes if self.rank[series[1]] == rank] for rank in range(self.ranks)]
+        self.all_holds = dict(self.holds)
+        self.count_less()
 
-    def leave_out(self, stage, made):
-        """Of a stage whose backward takes something, what it holds at least if that is not counted."""
-        if made == 0:
-            return
-        left = made + self.holds["B", stage]  # more than the forward took
-        self.holds["B", stage] = min(Fraction(0), left)
-        if left >= 0:
-            self.holds["W", stage] = -self.holds["F", stage]
+    # --- as the file states it ---
+
+    def place(self, placement, stages):
+        """Says of each stage which rank it is on, and which of two pipelines it is of."""
+        self.placement = placement
+        ranks, custom = self.ranks, type(placement) is list
+        places = {"loop": lambda stage: stage % ranks,
+                  "v": lambda stage: stage % ranks if stage // ranks % 2 == 0 else ranks - 1 - stage % ranks,
+                  "bidirectional": lambda stage: stage if stage < ranks else 2 * ranks - 1 - stage}
+        require(custom or placement in places, f"problem: there is no placement {placement!r}")
+        require(len(stages) == self.ranks * self.chunks, f"problem: it has {len(stages)} stages, not {self.ranks * self.chunks}")
+        require(placement != "bidirectional" or self.chunks == 2, "problem: two pipelines need two chunks a rank")
+        self.rank = self.placed(placement) if custom else [places[placement](stage) for stage in range(len(stages))]
+        half = len(stages) // 2
+        self.pipeline = [int(placement == "bidirectional" and stage >= half) for stage in range(len(stages))]
 
     def placed(self, stages_of):
         """The rank of each stage, of the stages of each rank."""
@@ -127,6 +137,19 @@ class Problem:
         require(all(is_count(stage) for stages in stages_of for stage in stages) and
                 sorted(rank) == list(range(self.ranks * self.chunks)), "problem: a stage is not placed once")
         return [rank[stage] for stage in sorted(rank)]
+
+    def read_stage(self, stage, of, fuses):
+        for k, kind in enumerate(KINDS):
+            self.takes[kind, stage] = number(of["takes"][k], f"problem: what {kind}{stage} takes", 0)
+            self.holds[kind, stage] = number(of["holds"][k], f"problem: what {kind}{stage} holds")
+        require(len(of["takes"]) == len(of["holds"]) == 3 and len(of["lags"]) == 2, f"problem: stage {stage} has other fields")
+        self.remakes[stage] = number(of.get("remakes", 0), f"problem: what B{stage} makes again", 0)
+        require(self.holds["F", stage] >= 0 >= max(self.holds["B", stage], self.holds["W", stage]),
+                f"problem: stage {stage} takes memory behind its forward")
+        require(fuses == ("further" in of), f"problem: stage {stage} has `further`, or the problem `fuse_w`, without the other")
+        first = self.takes["W", stage]
+        self.in_call[stage] = first, number(of["further"], f"problem: what a further W{stage} takes", 0) if fuses else first
+        self.lag["F", stage], self.lag["B", stage] = (number(lag, f"problem: a lag of stage {stage}", 0) for lag in of["lags"])
 
     def links_of(self, given):
         """What a message takes from each rank to each other one, as the stages say where they have one."""
@@ -138,31 +161,40 @@ class Problem:
                 require(lag == links[self.rank[before]][self.rank[stage]], f"problem: {kind}{stage} waits longer or shorter than its link says")
         return links
 
-    def times_in_call(self, given, stage, of):
-        """What the first weight gradient of a call takes, and each further one."""
-        require(("fuse_w" in given) == ("further" in of), f"problem: stage {stage} has `further`, or the problem `fuse_w`, without the other")
-        first = self.takes["W", stage]
-        return first, number(of["further"], f"problem: what a further W{stage} takes", 0) if "further" in of else first
+    # --- as the reasoning counts it ---
+
+    def count_less(self):
+        """Takes off what the reasoning does not count: gifts, calls and what is made again."""
+        # Nobody gives up more than it took, as the reasoning has it, but there is room for all gifts that there can be.
+        self.room = None if self.limit is None else self.limit + self.microbatches * sum(map(self.gift, self.remakes))
+        for stage in self.remakes:
+            self.takes["W", stage] = self.least_weight(stage)
+        for stage, made in self.remakes.items():
+            if made == 0:
+                continue
+            left = made + self.holds["B", stage]  # behind the backward, more than the forward took
+            self.holds["B", stage] = min(Fraction(0), left)
+            if left >= 0:
+                self.holds["W", stage] = -self.holds["F", stage]
+
+    def gift(self, stage):
+        """What a microbatch gives up beyond what it takes: next to nothing, where holds are rounded."""
+        return max(Fraction(0), -sum(self.all_holds[kind, stage] for kind in KINDS) - self.remakes[stage])
 
     def least_weight(self, stage):
         """What a weight gradient takes at least: its share of a call that is as good as any. Until a call is over, each of its
         microbatches holds what its forward took and its backward left, within the room."""
         first, further = self.in_call[stage]
         most = min(self.fuse_w, self.microbatches)
-        held = self.holds["F", stage] + self.remakes[stage] + self.holds["B", stage]
+        held = self.all_holds["F", stage] + self.remakes[stage] + self.all_holds["B", stage]
         if self.room is not None and held > 0:
             most = max(1, min(most, math.floor(self.room / held)))
         return min(first, (first + (most - 1) * further) / most)
 
-    def in_loop(self, stage):
-        return stage % self.ranks
+    # --- which task comes before which ---
 
-    def in_v(self, stage):
-        there = stage % self.ranks
-        return there if stage // self.ranks % 2 == 0 else self.ranks - 1 - there
-
-    def in_two_pipelines(self, stage):
-        return stage if stage < self.ranks else 2 * self.ranks - 1 - stage
+    def stages_of(self, rank):
+        return [stage for stage, of in enumerate(self.rank) if of == rank]
 
     def neighbour(self, kind, stage):
         """The stage whose task of the same kind and microbatch this one waits for."""
@@ -182,7 +214,10 @@ class Problem:
         return waits
 
     def how_many(self, first, second, k):
-        """Of a series, the tasks that come before task k of another one: those of microbatches 0 to so many - 1."""
+        """Of a series, the tasks that come before task k of another one: those of microbatches 0 to so many - 1.
+
+        Behind F come the forwards of later stages, and by way of the last stage all backwards and weight gradients of the
+        pipeline; behind B those of earlier stages, with their weight gradients and its own; behind W nothing."""
         (kind, a), (of, b) = first, second
         if self.pipeline[a] != self.pipeline[b]:
             return 0
@@ -221,14 +256,6 @@ class Problem:
         behind = self.neighbour("B", stage)
         return time if behind is None else time + self.residence(behind) + self.lag["F", behind] + self.lag["B", stage]
 
-    def gift(self, stage):
-        """What a microbatch gives up beyond what it takes. The reasoning takes it that none does, and has the room for it: the limit
-        and all gifts that there can be. Where holds are rounded, that is next to nothing."""
-        return max(Fraction(0), -sum(self.all_holds[kind, stage] for kind in KINDS) - self.remakes[stage])
-
-    def stages_of(self, rank):
-        return [stage for stage, of in enumerate(self.rank) if of == rank]
-
 
 def name_of(task):
     return f"{task[0]}{task[1]}.{task[2]}"
@@ -242,9 +269,13 @@ def task_of(problem, text, what):
     return task
 
 
-class Fact:
-    def __init__(self, side, task, value):
-        self.side, self.task, self.value = side, task, value
+# --- facts, and the steps by which they follow ---
+
+
+class Fact(NamedTuple):
+    side: str  # "head" or "tail"
+    task: tuple
+    value: Fraction
 
 
 class Reasoning:
@@ -281,16 +312,24 @@ class Reasoning:
 
     # --- heads ---
 
-    def start(self, what, task, premises):
+    def head_by_start(self, what, task, premises):
+        """No task begins before the beginning."""
         require(not premises and self.counts(task), f"{what}: the span of rank {self.rank} does not begin with another rank")
         return Fraction(0), "since nothing begins before the beginning"
 
     def head_by_wait(self, what, task, premises):
+        """A task begins when one that it waits for has begun and ended, and the message has come."""
         require(len(premises) == 1 and premises[0].side == "head", f"{what} follows from the head of one task that it waits for")
         first = premises[0].task
         lags = [lag for before, lag in self.problem.waits_for(task) if before == first]
         require(lags, f"{what}: {name_of(task)} does not wait for {name_of(first)}")
         return premises[0].value + self.problem.takes[first[:2]] + lags[0], f"since it waits for {name_of(first)}"
+
+    def head_by_work(self, what, task, premises):
+        """A rank runs one at a time all that comes before a task, from when the first of it begins."""
+        work, firsts = self.problem.work_before(task)
+        begins = self.rank_begins(what, firsts, premises)
+        return begins + work, f"since its rank runs {shown(work)} before it, from {shown(begins)} on"
 
     def rank_begins(self, what, firsts, premises):
         """No task of these begins before this time: each is one that a premise is about, or behind one."""
@@ -301,29 +340,13 @@ class Reasoning:
             require(known, f"{what}: it follows from nothing when {name_of(first)} begins")
         return min(of.value for of in premises)
 
-    def head_by_work(self, what, task, premises):
-        work, firsts = self.problem.work_before(task)
-        begins = self.rank_begins(what, firsts, premises)
-        return begins + work, f"since its rank runs {shown(work)} before it, from {shown(begins)} on"
-
-    def excess(self, what, task):
-        """What must have been given up before a forward begins, and what one microbatch takes up to this stage.
-
-        Forwards up to this stage, of this microbatch and those before it, have begun; all others hold no less than
-        nothing."""
-        problem, (kind, stage, k) = self.problem, task
-        require(kind == "F" and problem.room is not None, f"{what}: memory delays forwards, where it has a limit")
-        stages = [s for s in problem.stages_of(problem.rank[stage]) if s <= stage and problem.pipeline[s] == problem.pipeline[stage]]
-        held = sum(problem.holds["F", s] for s in stages)
-        excess = (k + 1) * held - problem.room
-        require(excess > 0, f"{what}: so many microbatches fit")
-        return stages, held, excess
-
     def head_by_memory(self, what, task, premises):
+        """A forward begins when the first of some tasks has ended, each with the latest head that premises give it.
+
+        Each microbatch gives up no more than it took, so that so many have given up something, the last of them at some
+        stage: at the end of its input half if that gives up any, else of its weight gradient."""
         problem = self.problem
         stages, held, excess = self.excess(what, task)
-        # Each microbatch gives up no more than it took, so that so many have given up something, the last of them at
-        # some stage.
         last = math.ceil(excess / held) - 1
         ends = []
         for stage in stages:
@@ -334,26 +357,42 @@ class Reasoning:
         return min(ends), f"since microbatch {last} must have given up memory by then"
 
     def head_by_memory_work(self, what, task, premises):
+        """Beside what comes before a forward its rank runs what gives up memory, which none of that does: of each stage no less
+        time for what it gives up than input halves alone take, or whole backwards, whichever is less."""
         problem = self.problem
         stages, _, excess = self.excess(what, task)
-        least = None  # the time that giving up one takes: of an input half alone, or of a whole backward
+        times = []  # to give up one
         for s in stages:
             b, w, half = problem.takes["B", s], problem.takes["W", s], -problem.holds["B", s]
             whole = half - problem.holds["W", s]
-            ways = [b / half] if half > 0 else []
-            ways += [(b + w) / whole] if whole > 0 else []
-            least = min(ways if least is None else [least, *ways])
+            times += [b / half] if half > 0 else []
+            times += [(b + w) / whole] if whole > 0 else []
         work, firsts = problem.work_before(task)
         begins = self.rank_begins(what, firsts, premises)
-        return begins + work + excess * least, f"since {shown(excess)} must have been given up, which takes {shown(excess * least)}"
+        least = excess * min(times)
+        return begins + work + least, f"since {shown(excess)} must have been given up, which takes {shown(least)}"
+
+    def excess(self, what, task):
+        """What must have been given up before a forward begins, and what one microbatch takes up to this stage.
+
+        Forwards up to this stage, of this microbatch and those before it, have begun; all others hold no less than nothing."""
+        problem, (kind, stage, k) = self.problem, task
+        require(kind == "F" and problem.room is not None, f"{what}: memory delays forwards, where it has a limit")
+        stages = [s for s in problem.stages_of(problem.rank[stage]) if s <= stage and problem.pipeline[s] == problem.pipeline[stage]]
+        held = sum(problem.holds["F", s] for s in stages)
+        excess = (k + 1) * held - problem.room
+        require(excess > 0, f"{what}: so many microbatches fit")
+        return stages, held, excess
 
     # --- tails ---
 
-    def end(self, what, task, premises):
+    def tail_by_end(self, what, task, premises):
+        """No task ends behind the end."""
         require(not premises and self.counts(task), f"{what}: the span of rank {self.rank} does not end with another rank")
         return Fraction(0), "since nothing ends behind the end"
 
     def tail_by_wait(self, what, task, premises):
+        """Behind a task the message goes, one that waits for it runs, and what follows that follows."""
         require(len(premises) == 1 and premises[0].side == "tail", f"{what} follows from the tail of one task that waits for it")
         later = premises[0].task
         lags = [lag for before, lag in self.problem.waits_for(later) if before == task]
@@ -361,14 +400,15 @@ class Reasoning:
         return lags[0] + self.problem.takes[later[:2]] + premises[0].value, f"since {name_of(later)} waits for it"
 
     def tail_by_work(self, what, task, premises):
+        """A rank runs one at a time all that comes behind a task."""
         require(not premises and self.counts(task), f"{what}: the span of rank {self.rank} does not end with another rank")
         work = self.problem.work_behind(task)
         return work, f"since its rank runs {shown(work)} behind it"
 
 
-HEADS = {"start": Reasoning.start, "wait": Reasoning.head_by_wait, "work": Reasoning.head_by_work,
+HEADS = {"start": Reasoning.head_by_start, "wait": Reasoning.head_by_wait, "work": Reasoning.head_by_work,
          "memory": Reasoning.head_by_memory, "memory-work": Reasoning.head_by_memory_work}
-TAILS = {"end": Reasoning.end, "wait": Reasoning.tail_by_wait, "work": Reasoning.tail_by_work}
+TAILS = {"end": Reasoning.tail_by_end, "wait": Reasoning.tail_by_wait, "work": Reasoning.tail_by_work}
 
 
 # --- arguments: each returns a bound, and why it is one ---
@@ -399,7 +439,10 @@ def by_machine(reasoning, rank, argument):
 
 
 def by_memory(reasoning, rank, argument):
-    """What a microbatch holds times how long, over all of them, is at most the limit times the rank's time."""
+    """What a microbatch holds times how long, over all of them, is at most the limit times the rank's time.
+
+    It holds what its forward takes from there to the end of its backward, what is made again while that runs, and what is
+    left then until its weight gradient is done."""
     problem = reasoning.problem
     require(problem.room is not None and problem.room > 0, "argument: there is no memory limit above 0")
     stages = problem.stages_of(rank)
@@ -417,6 +460,9 @@ def by_memory(reasoning, rank, argument):
     return (begins + held / problem.room,
             f"microbatches hold {shown(held)} of memory times time on rank {rank}, within {shown(problem.room)}, from "
             f"{shown(begins)} on")
+
+
+# --- the closed forms, where all stages cost the same ---
 
 
 class Uniform:
@@ -467,27 +513,101 @@ class Uniform:
         return idle
 
 
-def by_closed_form(form):
-    def argument_of(reasoning, rank, argument):
-        require(argument["from"] == [], "argument: a closed form follows from no facts")
-        u, of_makespan = Uniform(reasoning.problem), reasoning.rank is None
-        begins = rank * (u.f + u.c) if of_makespan else Fraction(0)
-        many = u.passes() * u.m
-        if form == "L1":
-            return (begins + many * (u.f + u.b + u.w) + u.idle(rank),
-                    f"rank {rank} begins at {shown(begins)}, works {shown(many * (u.f + u.b + u.w))} and is idle for "
-                    f"{shown(u.idle(rank))}, since no more fits into its memory")
-        if form == "L2":
-            require(of_makespan, "argument: L2 says nothing of a span")
-            return (begins + u.head(rank) + many * (u.f + u.b) + rank * (u.b + u.c) + u.w,
-                    f"rank {rank} begins at {shown(begins)}, waits {shown(u.head(rank))} for its first backward and runs all "
-                    f"forwards and backwards, and {shown(rank * (u.b + u.c) + u.w)} follows")
-    return argument_of
+def by_l1(reasoning, rank, argument):
+    """A rank begins when the first microbatch has come to it, runs all its tasks, and is idle again and again."""
+    require(argument["from"] == [], "argument: a closed form follows from no facts")
+    u = Uniform(reasoning.problem)
+    begins = rank * (u.f + u.c) if reasoning.rank is None else Fraction(0)
+    work = u.passes() * u.m * (u.f + u.b + u.w)
+    return (begins + work + u.idle(rank),
+            f"rank {rank} begins at {shown(begins)}, works {shown(work)} and is idle for {shown(u.idle(rank))}, since no more "
+            f"fits into its memory")
+
+
+def by_l2(reasoning, rank, argument):
+    """A rank begins, waits for its first backward and runs all forwards and backwards; the last backward then goes back to the
+    first rank, where its weight gradient follows."""
+    require(argument["from"] == [], "argument: a closed form follows from no facts")
+    u = Uniform(reasoning.problem)
+    require(reasoning.rank is None, "argument: L2 says nothing of a span")
+    begins, follows = rank * (u.f + u.c), rank * (u.b + u.c) + u.w
+    return (begins + u.head(rank) + u.passes() * u.m * (u.f + u.b) + follows,
+            f"rank {rank} begins at {shown(begins)}, waits {shown(u.head(rank))} for its first backward and runs all "
+            f"forwards and backwards, and {shown(follows)} follows")
+
+
+# --- narrowing: a time by which all cannot have ended ---
+
+
+class RankStates:
+    """What a rank may run next whose chunks cost and hold the same. A state counts the forwards, the input halves and the
+    weight gradients that it has run: nothing else says what it holds. Memory is counted in whole shares."""
+
+    def __init__(self, problem, rank, passes):
+        stages = problem.stages_of(rank)
+        self.series = [[(kind, s) for s in stages] for kind in KINDS]
+        self.count, self.passes = problem.microbatches * len(stages), passes
+        remakes, amounts = problem.remakes[stages[0]], [problem.all_holds[kind, stages[0]] for kind in KINDS]
+        shares = math.lcm(*(amount.denominator for amount in (*amounts, remakes)))
+        self.made, self.holds = int(remakes * shares), [int(amount * shares) for amount in amounts]
+        self.holds[1] += self.made  # once a backward is over
+        self.limit = None if problem.limit is None else math.floor(problem.limit * shares)
+
+    def next_of(self, state):
+        """The kinds of task that may run in a state, each with the state behind it. So many backwards are of so many
+        microbatches at least, all of whose forwards here came before; a weight gradient comes behind its backward."""
+        f, b, w = state
+        held = f * self.holds[0] + b * self.holds[1] + w * self.holds[2]
+        if f < self.count and (self.limit is None or held + self.holds[0] <= self.limit):
+            yield 0, (f + 1, b, w)
+        has_room = self.made == 0 or self.limit is None or held + self.made <= self.limit
+        if b < self.count and -(-(b + 1) // self.passes) * self.passes <= f and has_room:
+            yield 1, (f, b + 1, w)
+        if w < b:
+            yield 2, (f, b, w + 1)
+
+    def times(self, takes, first, last, until):
+        """For the n-th task of each kind, between the times first[kind][n] and last[kind][n], the earliest and the latest time
+        at which it begins on any way from the first state to the last one by `until`; None if there is no way."""
+        end = (self.count, self.count, self.count)
+        layers = self.reached(takes, first, last)
+        if layers[-1].get(end, until + 1) > until:
+            return None
+        left = {end: until}  # of the states behind a task: the latest time from which the rest fits
+        begins, latest = [[None] * self.count for _ in KINDS], [[None] * self.count for _ in KINDS]
+        for reached in reversed(layers[:-1]):
+            from_here = {}
+            for state, now in reached.items():
+                for kind, then in self.next_of(state):
+                    if then not in left:
+                        continue
+                    n = state[kind]
+                    begin, at_last = max(now, first[kind][n]), min(left[then] - takes[kind], last[kind][n])
+                    if begin > at_last:
+                        continue
+                    from_here[state] = max(at_last, from_here.get(state, at_last))
+                    begins[kind][n] = begin if begins[kind][n] is None else min(begin, begins[kind][n])
+                    latest[kind][n] = at_last if latest[kind][n] is None else max(at_last, latest[kind][n])
+            left = from_here
+        return (begins, latest) if left else None
+
+    def reached(self, takes, first, last):
+        """The states after so many tasks, each with the time at which it is reached at the earliest."""
+        layers = [{(0, 0, 0): min(0, first[0][0])}]
+        for _ in range(3 * self.count):
+            reached = {}
+            for state, now in layers[-1].items():
+                for kind, then in self.next_of(state):
+                    begin = max(now, first[kind][state[kind]])
+                    if begin <= last[kind][state[kind]]:
+                        reached[then] = min(begin + takes[kind], reached.get(then, begin + takes[kind]))
+            layers.append(reached)
+        return layers
 
 
 class Narrowing:
-    """The times at which tasks may begin if all is to end by a given time, in whole units: numbers of a rank's states say when
-    the n-th forward, input half and weight gradient on it may begin, and what tasks wait for hands that on to other ranks."""
+    """The times at which tasks may begin if all is to end by a given time, in whole units: from the first one to the last one
+    that nothing refutes. What tasks wait for narrows them, and on a rank whose chunks are alike the ways through its states."""
 
     ROUNDS = 16  # all ranks are looked at so often at most; capo gives up sooner
 
@@ -496,11 +616,12 @@ class Narrowing:
         self.takes = {series: self.steps(time, unit) for series, time in problem.takes.items()}
         self.lag = {series: self.steps(time, unit) for series, time in problem.lag.items()}
         self.own = own
-        self.alike = [rank for rank in range(problem.ranks) if own in (None, rank) and self.is_alike(rank)]
+        alike = [rank for rank in range(problem.ranks) if own in (None, rank) and self.is_alike(rank)]
+        self.states = {rank: RankStates(problem, rank, len(self.own_stages(("F", problem.stages_of(rank)[0])))) for rank in alike}
         stages = range(len(problem.rank))
         turns = [("F", s, k) for k in range(self.m) for s in stages]
         turns += [(kind, s, k) for k in range(self.m) for s in reversed(stages) for kind in "BW"]
-        self.waits = [(task, before, lag) for task in turns for before, lag in self.waits_for(task)]
+        self.waits = [(task, before, self.steps(lag, unit)) for task in turns for before, lag in problem.waits_for(task)]
 
     @staticmethod
     def steps(time, unit):
@@ -523,7 +644,7 @@ class Narrowing:
     def refutes(self, until):
         """Whether it is shown that not all ends by then."""
         far = 2 * until + sum(self.takes.values()) * self.m + sum(self.lag.values()) * self.m + 1
-        self.first, self.last, self.until = {}, {}, until
+        self.first, self.last = {}, {}
         for series in self.takes:
             counts = self.own is None or self.problem.rank[series[1]] == self.own
             self.first[series] = [0 if counts else -far] * self.m
@@ -533,7 +654,7 @@ class Narrowing:
             if before == (self.first, self.last):
                 break
             before = {s: list(of) for s, of in self.first.items()}, {s: list(of) for s, of in self.last.items()}
-            if not self.hand_on() or not all(self.look_at(rank) for rank in self.alike):
+            if not self.hand_on() or not all(self.look_at(rank, until) for rank in self.states):
                 return True
         return False
 
@@ -547,15 +668,26 @@ class Narrowing:
             self.last[before[:2]][before[2]] = min(self.last[before[:2]][before[2]], last)
         return all(a <= b for s in self.takes for a, b in zip(self.first[s], self.last[s]))
 
-    def waits_for(self, task):
-        """As the problem has it, with lags in units; on its own rank a microbatch passes the stages in turn."""
-        kind, stage, k = task
-        if k > 0:
-            yield (kind, stage, k - 1), 0
-        if kind != "F":
-            yield ("F" if kind == "B" else "B", stage, k), 0
-        if kind in "FB" and self.problem.neighbour(kind, stage) is not None:
-            yield (kind, self.problem.neighbour(kind, stage), k), self.lag[kind, stage]
+    def look_at(self, rank, until):
+        """Narrows what forwards and input halves of a rank may do; False if there is no way through its states.
+
+        A kind's tasks are not told apart there: the n-th to begin may take the times of the n-th in the order of times, and
+        what is found of the n-th narrows a task with no fewer, or no more, of its kind before it."""
+        states = self.states[rank]
+        takes = [self.takes[series[0]] for series in states.series]
+        first = [sorted(time for s in series for time in self.first[s]) for series in states.series]
+        last = [sorted(time for s in series for time in self.last[s]) for series in states.series]
+        times = states.times(takes, first, last, until)
+        if times is None:
+            return False
+        begins, latest = times
+        for kind in range(2):
+            for series in states.series[kind]:
+                for k in range(self.m):
+                    least, most = self.turns_of(series, k)
+                    self.first[series][k] = max(self.first[series][k], begins[kind][least])
+                    self.last[series][k] = min(self.last[series][k], latest[kind][most])
+        return True
 
     def turns_of(self, series, k):
         """Of its kind on its rank, at least and at most so many tasks come before it."""
@@ -563,69 +695,6 @@ class Narrowing:
         before = stages.index(series[1])
         all_of_kind = self.m * len(self.problem.stages_of(self.problem.rank[series[1]]))
         return (before + 1) * (k + 1) - 1, all_of_kind - (len(stages) - before) * (self.m - k)
-
-    def look_at(self, rank):
-        """Narrows what tasks of a rank may do; False if there is no way from its first state to its last."""
-        problem = self.problem
-        of_kind = [[(kind, s) for s in problem.stages_of(rank)] for kind in KINDS]
-        count, passes = self.m * len(of_kind[0]), len(self.own_stages(of_kind[0][0]))
-        takes = [self.takes[all_of[0]] for all_of in of_kind]
-        remakes, amounts = problem.remakes[of_kind[0][0][1]], [problem.all_holds[all_of[0]] for all_of in of_kind]
-        shares = math.lcm(*(amount.denominator for amount in (*amounts, remakes)))  # all amounts are whole ones of these
-        made, holds = int(remakes * shares), [int(amount * shares) for amount in amounts]
-        holds[1] += made
-        limit = None if problem.limit is None else math.floor(problem.limit * shares)
-        first = [sorted(time for s in all_of for time in self.first[s]) for all_of in of_kind]
-        last = [sorted(time for s in all_of for time in self.last[s]) for all_of in of_kind]
-
-        def next_of(state):
-            f, b, w = state
-            held = f * holds[0] + b * holds[1] + w * holds[2]
-            if f < count and (limit is None or held + holds[0] <= limit):
-                yield 0, (f + 1, b, w)
-            room = made == 0 or limit is None or held + made <= limit
-            if b < count and -(-(b + 1) // passes) * passes <= f and room:
-                yield 1, (f, b + 1, w)
-            if w < b:
-                yield 2, (f, b, w + 1)
-
-        layers = [{(0, 0, 0): min(0, first[0][0])}]  # of states after so many tasks, when each is reached
-        for _ in range(3 * count):
-            reached = {}
-            for state, now in layers[-1].items():
-                for kind, then in next_of(state):
-                    begin = max(now, first[kind][state[kind]])
-                    if begin <= last[kind][state[kind]]:
-                        reached[then] = min(begin + takes[kind], reached.get(then, begin + takes[kind]))
-            layers.append(reached)
-        end = (count, count, count)
-        if layers[-1].get(end, self.until + 1) > self.until:
-            return False
-        left = {end: self.until}  # of the states behind a task: the latest time from which the rest fits
-        begins, latest = [[None] * count for _ in KINDS], [[None] * count for _ in KINDS]
-        for reached in reversed(layers[:-1]):
-            from_here = {}
-            for state, now in reached.items():
-                for kind, then in next_of(state):
-                    if then not in left:
-                        continue
-                    n = state[kind]
-                    begin, at_last = max(now, first[kind][n]), min(left[then] - takes[kind], last[kind][n])
-                    if begin > at_last:
-                        continue
-                    from_here[state] = max(at_last, from_here.get(state, at_last))
-                    begins[kind][n] = begin if begins[kind][n] is None else min(begin, begins[kind][n])
-                    latest[kind][n] = at_last if latest[kind][n] is None else max(at_last, latest[kind][n])
-            left = from_here
-        if not left:
-            return False
-        for kind, all_of in zip(range(2), of_kind):
-            for series in all_of:
-                for k in range(self.m):
-                    least, most = self.turns_of(series, k)
-                    self.first[series][k] = max(self.first[series][k], begins[kind][least])
-                    self.last[series][k] = min(self.last[series][k], latest[kind][most])
-        return True
 
 
 def by_narrowing(reasoning, rank, argument):
@@ -639,6 +708,9 @@ def by_narrowing(reasoning, rank, argument):
     return ((until + 1) * unit,
             f"if all ended by {shown(until * unit)}, some rank would have no way through its tasks, and all times are "
             f"multiples of {shown(unit)}")
+
+
+# --- any placement ---
 
 
 class AnyPlacement:
@@ -657,15 +729,62 @@ class AnyPlacement:
         self.least = {key: min(of) for key, of in times.items()}
         self.all = {kind: sum(self.sum[kind, rank] for rank in range(self.ranks)) for kind in KINDS}
         self.weight = min(self.least["W", rank] for rank in range(self.ranks))
-        self.messages = [Fraction(0)]
+        self.messages = [Fraction(0)]  # of a way that passes so many ranks more
         part = list(range(self.ranks))
         for takes, a, b in sorted((min(problem.links[a][b], problem.links[b][a]), a, b) for a in range(self.ranks) for b in range(a)):
             if part[a] != part[b]:
                 part = [part[b] if of == part[a] else of for of in part]
                 self.messages.append(self.messages[-1] + takes)
 
-    def others(self, what, rank, many):
-        return sum(sorted(time for (kind, of), time in what[0].items() if kind == what[1] and of != rank)[:many])
+    def path(self):
+        """A microbatch passes all chunks there and back, and a weight gradient follows."""
+        return self.all["F"] + self.all["B"] + 2 * self.messages[-1] + self.weight
+
+    # --- a rank's work, with what lies in front of it and behind it ---
+
+    def work(self):
+        """The least over all orders of the ranks, of three ways to count. Of the ranks that have n others earlier, or more, the
+        one whose last stage comes first has the rest of these behind it, so that some rank has n earlier and all but n + 1
+        behind. Or each rank has a number of its own, of those earlier alone or of those behind alone."""
+        n_and_rest = max(min(self.shortest(rank, n, self.ranks - 1 - n) for rank in range(self.ranks)) for n in range(self.ranks))
+        return max(n_and_rest, self.best_numbers(lambda rank, n: self.shortest(rank, n, 0)), self.best_numbers(lambda rank, n: self.shortest(rank, 0, n)))
+
+    def best_numbers(self, of):
+        """The least that any order of the ranks comes to, if `of` grows with the number: the last number goes to the rank that has
+        least with it, and so on down."""
+        left, most = list(range(self.ranks)), Fraction(0)
+        for place in reversed(range(self.ranks)):
+            value, rank = min((of(rank, place), rank) for rank in left)
+            left.remove(rank)
+            most = max(most, value)
+        return most
+
+    def shortest(self, rank, earlier, behind):
+        """The shortest sequence of the rank's forwards, input halves and weight gradients that may be interrupted: each kind
+        begins no earlier than its head, and its tail follows the last of it."""
+        there, back = self.messages[earlier], self.messages[behind]
+        forward_behind = self.others(self.least, "F", rank, behind) + back  # from its last forward to the last stage
+        back_behind = self.others(self.least, "B", rank, behind) + back  # and from there to its first input half
+        if self.of_span:  # here `earlier` counts the ranks whose first stages, and so all, lie behind its own first one
+            begin, after_b = Fraction(0), self.least["W", rank]
+            first_b = self.sum["F", rank] + self.others(self.sum, "F", rank, earlier) + there + back_behind
+            after_f = forward_behind + self.sum["B", rank] + self.others(self.sum, "B", rank, earlier) + there + after_b
+        else:
+            begin = self.others(self.least, "F", rank, earlier) + there
+            first_b = self.all["F"] + self.messages[-1] + back_behind
+            after_f = forward_behind + self.all["B"] + self.messages[-1] + self.weight
+            after_b = self.others(self.least, "B", rank, earlier) + there + self.weight
+        first_w = first_b + self.least["B", rank]
+        halves_give = any(self.problem.holds["B", s] < 0 for s in self.problem.stages_of(rank))
+        given_up = first_w + (0 if halves_give else self.least["W", rank])
+        early = self.forwards_that_fit(rank)
+        late = self.m * self.sum["F", rank] - early
+        jobs = [(begin, early, after_f), (first_b, self.m * self.sum["B", rank], after_b), (first_w, self.m * self.sum["W", rank], Fraction(0))]
+        return self.jackson(jobs + ([(max(begin, given_up), late, after_f)] if late > 0 else []))
+
+    def others(self, times, kind, rank, many):
+        """The least that so many other ranks take."""
+        return sum(sorted(time for (k, of), time in times.items() if k == kind and of != rank)[:many])
 
     def forwards_that_fit(self, rank):
         """The work of forwards before anything is given up: first those that take most for their memory, the last one in part,
@@ -684,27 +803,6 @@ class AnyPlacement:
             left -= fit * each
         return min(work, self.m * self.sum["F", rank])
 
-    def of_rank(self, rank, earlier, behind):
-        """The shortest sequence of the rank's forwards, input halves and weight gradients that may be interrupted."""
-        there, back = self.messages[earlier], self.messages[behind]
-        before_b, forward_b = self.others((self.least, "B"), rank, behind) + back, self.others((self.least, "F"), rank, behind) + back
-        if self.of_span:  # here `earlier` counts the ranks whose first stages, and so all, lie behind its own first one
-            begin, after_b = Fraction(0), self.least["W", rank]
-            first_b = self.sum["F", rank] + self.others((self.sum, "F"), rank, earlier) + there + before_b
-            after_f = forward_b + self.sum["B", rank] + self.others((self.sum, "B"), rank, earlier) + there + after_b
-        else:
-            begin = self.others((self.least, "F"), rank, earlier) + there
-            first_b = self.all["F"] + self.messages[-1] + before_b
-            after_f = forward_b + self.all["B"] + self.messages[-1] + self.weight
-            after_b = self.others((self.least, "B"), rank, earlier) + there + self.weight
-        gives = any(self.problem.holds["B", s] < 0 for s in self.problem.stages_of(rank))
-        given = first_b + self.least["B", rank] + (0 if gives else self.least["W", rank])
-        early = self.forwards_that_fit(rank)
-        late = self.m * self.sum["F", rank] - early
-        jobs = [(begin, early, after_f), (first_b, self.m * self.sum["B", rank], after_b),
-                (first_b + self.least["B", rank], self.m * self.sum["W", rank], Fraction(0))]
-        return self.jackson(jobs + ([(max(begin, given), late, after_f)] if late > 0 else []))
-
     @staticmethod
     def jackson(jobs):
         """For each head, those that begin no earlier and have no shorter a tail: the longest of all such sets is the shortest
@@ -712,19 +810,7 @@ class AnyPlacement:
         return max(head + sum(takes for h, takes, t in jobs if h >= head and t >= tail) + tail
                    for head, _, _ in jobs for _, _, tail in jobs if any(h >= head and t >= tail for h, _, t in jobs))
 
-    def best_numbers(self, of):
-        """The least that any order of the ranks comes to, if `of` grows with the number: the last number goes to the rank that has
-        least with it, and so on down."""
-        left, most = list(range(self.ranks)), Fraction(0)
-        for place in reversed(range(self.ranks)):
-            value, rank = min((of(rank, place), rank) for rank in left)
-            left.remove(rank)
-            most = max(most, value)
-        return most
-
-    def work(self):
-        both = max(min(self.of_rank(rank, n, self.ranks - 1 - n) for rank in range(self.ranks)) for n in range(self.ranks))
-        return max(both, self.best_numbers(lambda rank, n: self.of_rank(rank, n, 0)), self.best_numbers(lambda rank, n: self.of_rank(rank, 0, n)))
+    # --- the memory of all ranks ---
 
     def memory(self):
         """What stages hold, times how long, summed over all, within the memory of all ranks: the sum is least where stages stand by
@@ -749,25 +835,75 @@ class AnyPlacement:
 
 def by_any_placement(reasoning, rank, argument):
     require(set(argument) == {"by"} and not reasoning.facts, "argument: that of any placement follows from no facts")
-    any_placement = AnyPlacement(reasoning.problem, reasoning.rank is not None)
-    path = Fraction(0) if any_placement.of_span else (
-        any_placement.all["F"] + any_placement.all["B"] + 2 * any_placement.messages[-1] + any_placement.weight)
-    return max((path, "under any placement a microbatch passes all chunks there and back"),
-               (any_placement.work(), "under any placement some rank has so much in front of its work and behind it"),
-               (any_placement.memory(), "under any placement microbatches hold so much of the memory of all ranks"))
+    of = AnyPlacement(reasoning.problem, reasoning.rank is not None)
+    return max((Fraction(0) if of.of_span else of.path(), "under any placement a microbatch passes all chunks there and back"),
+               (of.work(), "under any placement some rank has so much in front of its work and behind it"),
+               (of.memory(), "under any placement microbatches hold so much of the memory of all ranks"))
 
 
-ARGUMENTS = {"any placement": by_any_placement, "machine": by_machine, "memory": by_memory, "L1": by_closed_form("L1"), "L2": by_closed_form("L2"),
-             "narrowing": by_narrowing}
+ARGUMENTS = {"machine": by_machine, "memory": by_memory, "L1": by_l1, "L2": by_l2, "narrowing": by_narrowing, "any placement": by_any_placement}
 
 
 # --- the orders ---
 
 
+class RankRun:
+    """A rank that runs its tasks in their order, each as early as it may."""
+
+    def __init__(self, problem, tasks):
+        self.problem, self.tasks = problem, tasks
+        self.at = 0  # of its tasks, the next one
+        self.place = 0  # of its last weight gradient in its call
+        self.begin, self.free = None, Fraction(0)
+        self.held, self.most = Fraction(0), Fraction(0)
+
+    def run(self, task, ready):
+        """Runs its next task, which may begin then. Returns when it ends."""
+        begin = max(self.free, ready)
+        self.begin = begin if self.begin is None else self.begin
+        self.free = begin + self.time_of(task)
+        if task[0] == "B":
+            self.hold(self.problem.remakes[task[1]])
+        self.hold(self.problem.all_holds[task[:2]])
+        self.at += 1
+        return self.free
+
+    def time_of(self, task):
+        """A weight gradient joins the call of the one before it if that is of its stage and the call has not all it takes."""
+        joins = self.at > 0 and task[0] == "W" and self.tasks[self.at - 1][:2] == task[:2]
+        self.place = (self.place + 1) % self.problem.fuse_w if joins else 0
+        return self.problem.in_call[task[1]][self.place > 0] if task[0] == "W" else self.problem.takes[task[:2]]
+
+    def hold(self, more):
+        self.held += more
+        self.most = max(self.most, self.held)
+
+
 def run(problem, orders):
     """The makespan, the span and the most that a rank holds."""
+    ranks, ends = [RankRun(problem, tasks) for tasks in tasks_of(problem, orders)], {}
+    ready, waiting = list(range(problem.ranks)), {}
+    while ready:
+        rank = ready.pop()
+        of = ranks[rank]
+        while of.at < len(of.tasks):
+            task = of.tasks[of.at]
+            waits = problem.waits_for(task)
+            late = [before for before, _ in waits if before not in ends]
+            if late:
+                waiting.setdefault(late[0], []).append(rank)
+                break
+            ends[task] = of.run(task, max([Fraction(0), *(ends[before] + lag for before, lag in waits)]))
+            ready += waiting.pop(task, [])
+    for rank, of in enumerate(ranks):
+        require(of.at == len(of.tasks), f"orders: rank {rank} waits for ever at its entry {of.at}")
+    return max(of.free for of in ranks), max(of.free - of.begin for of in ranks), max(of.most for of in ranks)
+
+
+def tasks_of(problem, orders):
+    """The tasks of each rank in their order, whose texts leave out microbatches, since those of a series run in order."""
     require(len(orders) == problem.ranks, f"orders: there are {len(orders)}, not {problem.ranks}")
-    ends, tasks = {}, []
+    tasks = []
     for rank, text in enumerate(orders):
         counts = dict.fromkeys(problem.of_rank[rank], 0)
         row = []
@@ -779,39 +915,10 @@ def run(problem, orders):
         for (kind, stage), count in counts.items():
             require(count == problem.microbatches, f"orders: rank {rank} runs {kind}{stage} {count} times, not {problem.microbatches}")
         tasks.append(row)
-    at, free, first = [0] * problem.ranks, [Fraction(0)] * problem.ranks, [None] * problem.ranks
-    held, most = [Fraction(0)] * problem.ranks, Fraction(0)
-    ready = list(range(problem.ranks))
-    waiting = {}
-    in_call = [0] * problem.ranks  # the place of a rank's last task in its call
-    while ready:
-        rank = ready.pop()
-        while at[rank] < len(tasks[rank]):
-            task = tasks[rank][at[rank]]
-            late = [before for before, _ in problem.waits_for(task) if before not in ends]
-            if late:
-                waiting.setdefault(late[0], []).append(rank)
-                break
-            begin = max([free[rank], *(ends[before] + lag for before, lag in problem.waits_for(task))])
-            first[rank] = begin if first[rank] is None else first[rank]
-            joins = at[rank] > 0 and task[0] == "W" and tasks[rank][at[rank] - 1][:2] == task[:2]
-            in_call[rank] = (in_call[rank] + 1) % problem.fuse_w if joins else 0
-            takes = problem.in_call[task[1]][in_call[rank] > 0] if task[0] == "W" else problem.takes[task[:2]]
-            free[rank] = ends[task] = begin + takes
-            if task[0] == "B":
-                held[rank] += problem.remakes[task[1]]
-                most = max(most, held[rank])
-            held[rank] += problem.all_holds[task[:2]]
-            most = max(most, held[rank])
-            at[rank] += 1
-            ready += waiting.pop(task, [])
-    for rank, row in enumerate(tasks):
-        require(at[rank] == len(row), f"orders: rank {rank} waits for ever at its entry {at[rank]}")
-    return max(free), max(end - begin for end, begin in zip(free, first)), most
+    return tasks
 
 
-def require_same(stated, worked_out, what):
-    require(abs(number(stated, what) - worked_out) <= ROUNDING * worked_out, f"{what} is {shown(worked_out)}, not {stated}")
+# --- the certificate ---
 
 
 def shown_by(given, explain=False):
@@ -842,6 +949,10 @@ def check(given, explain=False):
         require(set(everything) == {"below", "nodes"}, "exhaustive: it has other fields")
     require(bound <= reached * (1 + ROUNDING), f"bound: it is above the {given['objective']} of the orders, {shown(reached)}")
     return bound, reached, why
+
+
+def require_same(stated, worked_out, what):
+    require(abs(number(stated, what) - worked_out) <= ROUNDING * worked_out, f"{what} is {shown(worked_out)}, not {stated}")
 
 
 def main():
