@@ -27,13 +27,13 @@ template <int kDeep>
   return slices;
 }
 
-/// A tile over the rows of a batch.
+/// A tile over the rows of a batch, which count from the first row of the batch's x and y.
 struct Stretch {
   Tile tile;
   int batch;
   int slices;  ///< 0 behind the last stretch
   int first_row;
-  int end_row;
+  int end_row;  ///< beyond it copies bring zeros
 };
 
 /// Copies of a stretch: a warp keeps this of it, and has few registers.
@@ -53,7 +53,8 @@ class DepthWalk {
                        const GroupTiles& tiles)
       : call_(call), batches_(batches), tiles_(tiles), walk_(call, tiles) {}
 
-  /// The next one.
+  /// The next one. Batches in which the group has no rows have none, and neither have groups that
+  /// are multiplied plainly.
   [[nodiscard]] __device__ Stretch next() {
     for (; !walk_.is_over(); walk_.advance(), batch_ = 0) {
       const Tile tile = walk_.tile();

@@ -1,6 +1,6 @@
-// This file makes functions of the instructions of sm_90a that product_rows.cuh consists of:
-// barriers in shared memory, the engine that copies tiles (TMA), descriptors for it that are made
-// on the device, and products of a whole warpgroup (wgmma).
+// This file makes functions of the instructions of sm_90a that its products consist of: barriers in
+// shared memory, the engine that copies tiles (TMA), descriptors for it that are made on the
+// device, and products of a whole warpgroup (wgmma).
 //
 // Addresses in shared memory are 32-bit numbers, as these instructions take them. Every file that
 // includes this one compiles for any architecture; a kernel calls these functions only where

@@ -1,10 +1,10 @@
 // Gradients of weights into fp32 on the tensor cores of sm_90a: bf16 or fp16 operands.
 //
-// Results are as many bytes as operands are, or more, and nothing of product_weights.cuh's is
-// multiplied while half a tile of them passes. Here two warpgroups take turns: one multiplies a
-// whole tile while the other adds and writes the tile before. Blocks are in clusters of two, one
-// tile above the other: both need the same x, of which each brings half of every slice for both.
-// A third warpgroup asks the copy engine:
+// Results are as many bytes as operands are, or more. In product_weights.cuh both warpgroups put
+// theirs at the same time, and nothing is multiplied meanwhile. Here they take turns: one
+// multiplies a whole tile while the other adds and writes the tile before. Blocks are in clusters
+// of two, one tile above the other: both need the same x, of which each brings half of every slice
+// for both. A third warpgroup asks the copy engine:
 //
 //   warp 0   brings slices of y, some ahead of the products
 //   warp 1   brings slices of x likewise: one warp asks too slowly for both
@@ -12,9 +12,11 @@
 //   warp 3   writes chunks of results
 //
 // All warps go through the tiles of their cluster in one order, and slots and chunks pass from one
-// warpgroup to the other with the turn: parities do not tell a round of them from the round after
-// the next, so named barriers hand on both. Each element adds in ascending order of its index, 16
-// at once, batch by batch, as product_weights.cuh's do.
+// warpgroup to the other with the turn. A parity does not tell a round of slots from the round
+// after the next, so a warpgroup waits at no slot or chunk before the other has waited at all in
+// front of it: named barriers hand on the turn at products and that at chunks. A slot is filled
+// only when both blocks have left theirs, since each brings x for both. Each element adds in
+// ascending order of its index, 16 at once, batch by batch, as product_weights.cuh's do.
 //
 // Groups whose gradient does not lie at a multiple of 16 bytes are multiplied plainly by both
 // warpgroups when all others are done. A block divides its shared memory so:
@@ -42,7 +44,7 @@ inline constexpr int kTurnDeep = 64;
 inline constexpr int kTurnSlots = 4;
 inline constexpr int kTurnChunks = 6;
 inline constexpr int kTurnBlocks = 2;  ///< of a cluster
-inline constexpr int kTurnPiece = 64;  ///< of out or in
+inline constexpr int kTurnPiece = 64;  ///< columns of y or x that one copy brings
 inline constexpr int kTurnPieceBytes = kTurnPiece * kTurnDeep * 2;
 inline constexpr int kTurnSlotBytes = (kTurnHigh + kTurnAcross) * kTurnDeep * 2;
 inline constexpr int kTurnBytes = kTurnSlots * kTurnSlotBytes + kTurnChunks * kChunkBytes;
@@ -55,12 +57,13 @@ struct TurnShared {
   TileMap b_draft;
   TileMap c_draft;
   unsigned ring;
-  std::uint64_t slot_full[kTurnSlots];    ///< completed by the bytes of both operands
+  std::uint64_t slot_full[kTurnSlots];    ///< completed by warps 0 and 1 and the bytes they ask for
   std::uint64_t slot_empty[kTurnSlots];   ///< completed by the warps of both blocks that multiplied
   std::uint64_t chunk_full[kTurnChunks];  ///< completed by what results are added to
   std::uint64_t chunk_ready[kTurnChunks];  ///< completed by all threads that put results
   std::uint64_t chunk_empty[kTurnChunks];  ///< completed when the results were read
-  static_assert(kRing > kTurnSlots && kRing > kTurnChunks && kTurnChunks > 1);
+  static_assert(kRing > kTurnSlots && kRing > kTurnChunks);
+  static_assert(kTurnChunks > 1, "a chunk is left when the next one is on its way");
 
   /// For one thread, before all others use anything shared. Loops stay loops, as WideShared says.
   __device__ void prepare() {
@@ -164,7 +167,7 @@ class TurnProduct {
     }
   }
 
-  /// For warp 2.
+  /// For warp 2. Where nothing is added to, it only hands on chunks that are empty.
   __device__ void copy_results_before() {
     Rotation<kTurnChunks> turn;
     for (TurnWalk walk(call_, shared_.tiles); !walk.is_over(); walk.advance()) {
@@ -187,7 +190,7 @@ class TurnProduct {
     }
   }
 
-  /// For one thread of warp 3.
+  /// For one thread of warp 3, which counts descriptors as warp 2 does that made them.
   __device__ void store_results() {
     Rotation<kTurnChunks> turn;
     for (TurnWalk walk(call_, shared_.tiles); !walk.is_over(); walk.advance()) {
@@ -306,7 +309,7 @@ class TurnProduct {
 
   // --- products ---
 
-  // Every second tile is this warpgroup's.
+  // Every second tile is this warpgroup's. A group of no rows has no slices, and its sums are zero.
   template <run::Write kWrite>
   __device__ void multiply_tiles() {
     const int mine = half_of_thread();
@@ -370,7 +373,8 @@ class TurnProduct {
       slot_turn_.advance();
     }
   }
-  // Both blocks write into a slot, and so both wait until it is left in both.
+  // Both blocks write into a slot, and so both wait until it is left in both: two lanes of each
+  // warp arrive, one for each block.
   __device__ void leave(int slot) const {
     const auto lane = static_cast<int>(threadIdx.x % 32);
     if (lane < kTurnBlocks) arrive_at(shared_address(&shared_.slot_empty[slot]), lane);

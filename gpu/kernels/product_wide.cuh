@@ -9,9 +9,9 @@
 // The engine needs a descriptor of each matrix, and only the device knows where weights lie and
 // where groups end. So the warps that ask for copies make descriptors for each group they come to.
 // These lie in global memory, since the engine reads none from shared memory, in a ring that the
-// block has for itself as long as it runs. A ring is longer than slots or chunks are, so that a
-// descriptor is overwritten only after all copies that used it are done. Tested by
-// products_test.cpp.
+// block has for itself as long as it runs. Copies by each take a slot or a chunk at least, and a
+// ring is longer than these are, so that a descriptor is overwritten only after all copies that
+// used it are done. Tested by products_test.cpp.
 
 #pragma once
 
@@ -25,7 +25,7 @@ namespace capo::gpu {
 
 inline constexpr int kWideHigh = 128;
 inline constexpr int kWideAcross = 256;
-inline constexpr int kHalf = 64;  ///< rows of a tile that one warpgroup multiplies
+inline constexpr int kHalf = 64;  ///< rows of a tile that one instruction multiplies
 inline constexpr int kHalves = kWideHigh / kHalf;
 inline constexpr int kWideThreads = 3 * kWarpgroup;
 inline constexpr int kChunkBytes = kHalf * 128;
