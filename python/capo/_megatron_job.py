@@ -6,8 +6,11 @@ known too (``num_moe_experts``). What is left out has Megatron's default.
 """
 
 import difflib
+import numbers
 import shlex
 from collections.abc import Mapping
+
+from capo._megatron_stages import ArgumentError, by_rank, layers_with_experts, stages_of
 
 # The names that are read, each as the parser of Megatron-LM has it, with its type.
 _NUMBERS = """
@@ -18,7 +21,7 @@ _NUMBERS = """
     expert_tensor_parallel_size pipeline_model_parallel_size virtual_pipeline_model_parallel_size
     num_virtual_stages_per_pipeline_rank num_layers_per_virtual_pipeline_stage
     microbatch_group_size_per_vp_stage num_microbatches
-    decoder_first_pipeline_num_layers decoder_last_pipeline_num_layers
+    decoder_first_pipeline_num_layers decoder_last_pipeline_num_layers mtp_num_layers
 """.split()
 _SWITCHES = """
     overlap_moe_expert_parallel_comm delay_wgrad_compute overlap_p2p_comm_warmup_flush group_query_attention
@@ -29,7 +32,7 @@ _SWITCHES = """
 _LISTS = "cuda_graph_modules cuda_graph_scope recompute_modules".split()
 _WORDS = """
     cuda_graph_impl fp8 fp8_recipe fp4 recompute_granularity moe_layer_freq pipeline_model_parallel_layout
-    moe_token_dispatcher_type moe_expert_capacity_factor
+    hybrid_layer_pattern hybrid_override_pattern moe_token_dispatcher_type moe_expert_capacity_factor
 """.split() + _LISTS
 _FLAGS = {
     "microbatch_group_size_per_vp_stage": ["--microbatch-group-size-per-virtual-pipeline-stage"],
@@ -43,10 +46,6 @@ _OTHER_NAMES = {
     "decoder_first_pipeline_num_layers": ["num_layers_in_first_pipeline_stage"],
     "decoder_last_pipeline_num_layers": ["num_layers_in_last_pipeline_stage"],
 }
-
-
-class ArgumentError(ValueError):
-    """Arguments of Megatron-LM that say too little, or that contradict each other."""
 
 
 def _parser():
@@ -131,15 +130,17 @@ class Arguments:
         value = getattr(self, name)
         if value is None:
             return otherwise
-        if isinstance(value, bool) or int(value) != value:
+        if isinstance(value, bool) or not isinstance(value, numbers.Real) or value % 1 != 0:
             raise ArgumentError(f"{name}: {value!r} is no whole number")
+        if abs(value) >= 1 << 53:
+            raise ArgumentError(f"{name}: {value!r} is too large")
         return int(value)
 
 
 class Job:
     """One training step of Megatron-LM as capo sees it.
 
-    ``layers`` are of each chunk of a rank; ``calls`` is ``"batch"``, ``"overlap"`` or ``"flush"``, None
+    ``layers`` are of each chunk of a rank, a list for each rank where ranks differ; ``calls`` is ``"batch"``, ``"overlap"`` or ``"flush"``, None
     without a pipeline; ``graphs`` is ``cuda_graph_impl``; ``modules`` are members of model.json, None
     where bytes do not follow; ``refusal`` is why Megatron-LM captures no such graphs, None if it does;
     ``notes`` say what was assumed, and what is not judged.
@@ -156,7 +157,7 @@ class Job:
     group_size: int | None
     overlap: bool
     delayed_wgrad: bool
-    layers: list[int]
+    layers: list[int] | list[list[int]]
     calls: str | None
     graphs: str
     modules: dict | None
@@ -183,20 +184,6 @@ class Job:
         }
 
 
-def _virtual(args, pp):
-    given = args.number("virtual_pipeline_model_parallel_size") or args.number("num_virtual_stages_per_pipeline_rank")
-    each = args.number("num_layers_per_virtual_pipeline_stage")
-    if given is not None or each is None:
-        return given
-    layers = args.number("num_layers")
-    if layers is None or each < 1 or layers % (pp * each):
-        raise ArgumentError(
-            f"num_layers_per_virtual_pipeline_stage {each}: num_layers {layers} is no multiple of it on {pp} ranks"
-        )
-    stages = layers // (pp * each)
-    return None if stages == 1 else stages
-
-
 def _microbatches(args, pp):
     given = args.number("num_microbatches")
     if given is not None:
@@ -216,30 +203,6 @@ def _microbatches(args, pp):
     if micro < 1 or batch % (micro * replicas):
         raise ArgumentError(f"global_batch_size {batch} is no multiple of {micro} x {replicas}")
     return batch // (micro * replicas)
-
-
-def _layers(args, pp, vp, notes):
-    """Layers of each chunk, the same on all ranks."""
-    layers, chunks = args.number("num_layers"), vp or 1
-    uneven = [
-        name
-        for name in (
-            "decoder_first_pipeline_num_layers",
-            "decoder_last_pipeline_num_layers",
-            "account_for_embedding_in_pipeline_split",
-            "account_for_loss_in_pipeline_split",
-            "pipeline_model_parallel_layout",
-        )
-        if getattr(args, name)
-    ]
-    if uneven:
-        raise ArgumentError(f"{', '.join(uneven)}: stages of unequal layers are not read; use capo.check with the orders")
-    if layers is None:
-        notes.append("num_layers is not given: one layer a chunk is assumed")
-        return [1] * chunks
-    if layers < 1 or layers % (pp * chunks):
-        raise ArgumentError(f"num_layers {layers} is no multiple of {pp} ranks x {chunks} chunks")
-    return [layers // (pp * chunks)] * chunks
 
 
 def _calls(args, pp, vp):
@@ -277,12 +240,7 @@ def _graphs(args):
 _PARTS = ("attn", "mlp", "moe", "moe_router", "moe_preprocess", "mamba")
 
 
-def _all_layers_have_experts(args):
-    frequency = args.moe_layer_freq
-    return frequency in (None, 1, "1") or (isinstance(frequency, list) and 0 not in frequency)
-
-
-def _refusal(args, graphs):
+def _refusal(args, graphs, kinds):
     """Why Megatron-LM refuses to capture such parts of a layer, in its own words; None if it does not.
 
     transformer_config.py as of d98e8a64dd, in the order in which it looks.
@@ -307,7 +265,7 @@ def _refusal(args, graphs):
         (by_layer and "moe_preprocess" in held and "moe_router" not in held,
          "moe_preprocess cuda graph is only supported with moe_router cuda graph."),
         (by_layer and not experts and held & {"moe", "moe_router"}, "moe cuda graph is only supported for MoE."),
-        (by_layer and experts and _all_layers_have_experts(args) and "mlp" in held,
+        (by_layer and experts and "dense" not in kinds and "mlp" in held,
          "mlp cuda graph is only supported for dense layers, but not found in the model."),
         (by_layer and experts and not padded and "moe" in held, "moe cuda graph is only supported with drop-padding MoE."),
         (by_layer and experts and not padded and copies and "moe_preprocess" in held,
@@ -370,6 +328,7 @@ def _configuration(args):
     if args.group_query_attention or isinstance(args.num_query_groups, int):
         sizes["kv_heads"] = args.number("num_query_groups")
     if sizes["experts"]:
+        sizes["top_k"] = sizes["top_k"] or 2
         sizes["expert_ffn"] = args.number("moe_ffn_hidden_size") or sizes["ffn"]
         shared = args.number("moe_shared_expert_intermediate_size")
         if shared and sizes["expert_ffn"]:
@@ -384,22 +343,48 @@ def _configuration(args):
     return {name: value for name, value in sizes.items() if value is not None}
 
 
-def _modules(args, notes):
-    """A layer is one module whose bytes follow from the sizes; None where the graphs hold less than a layer."""
+def _names(args, stages):
+    """What each layer of each stage is: ``layer``, or, where only some have experts, ``dense`` or ``experts``."""
+    total = sum(decoders for decoders, _ in stages)
+    if sum(map(sum, stages)) > 1 << 22:
+        raise ArgumentError(f"num_layers: {total} layers are more than capo reads")
+    of_layer = layers_with_experts(args) if args.number("num_experts", 0) > 1 else lambda layer: True
+    kinds = ["experts" if of_layer(layer) else "dense" for layer in range(total)]
+    if len(set(kinds)) < 2:
+        kinds = ["layer"] * total
+    named, number = [], 0
+    for decoders, predicted in stages:
+        named.append(kinds[number : number + decoders] + kinds[-1:] * predicted)
+        number += decoders
+    return named
+
+
+def _modules(args, named, pp, overlap, notes):
+    """A layer is one module whose bytes follow from the sizes; None where the graphs hold less than a layer, or none of a stage."""
     scope = _scope(args)
     if scope:
         notes.append(f"graphs hold {', '.join(scope)} of a layer: bytes of parts of a layer are not derived")
         return None
-    if args.moe_layer_freq not in (None, 1, "1"):
-        notes.append("moe_layer_freq: layers with and without experts are taken for alike, with experts")
+    if args.hybrid_layer_pattern or args.hybrid_override_pattern:
+        notes.append("hybrid_layer_pattern: bytes of its layers are not derived")
+        return None
+    if not all(named):
+        notes.append("a stage has no layer: bytes are not derived")
+        return None
+    if args.number("mtp_num_layers", 0):
+        notes.append("mtp_num_layers: bytes of layers of multi-token prediction are taken for those of the decoder's last layer")
     flags = {"delay_wgrad": bool(args.delay_wgrad_compute)}
     if args.gradient_accumulation_fusion is not False:
         flags |= {"fuse_wgrad_accumulation": True, "grad_added_to_main_grad": True}
-    layer = {"kind": "transformer-layer", "flags": flags}
-    configuration = _configuration(args)
-    if configuration.get("experts"):
+    layer, configuration = {"kind": "transformer-layer", "flags": flags}, _configuration(args)
+    modules = {"layer": layer}
+    if "dense" in named[0] + sum(named[1:], []):
+        modules = {kind: layer | {"mlp": kind} for kind in ("dense", "experts")}
+    elif configuration.get("experts"):
         layer["mlp"] = "experts"
-    return {"configuration": configuration, "modules": {"layer": layer}}
+    # With the overlap every layer is a chunk of the order.
+    chunks = [[[kind] for stage in rank for kind in stage] if overlap else rank for rank in by_rank(named, pp)]
+    return {"configuration": configuration, "modules": modules, "layers": chunks}
 
 
 def job_of(given):
@@ -409,8 +394,9 @@ def job_of(given):
     pp = args.number("pipeline_model_parallel_size", 1)
     if pp < 1:
         raise ArgumentError(f"pipeline_model_parallel_size: {pp} is no number of ranks")
-    vp = _virtual(args, pp)
-    layers = _layers(args, pp, vp, notes)
+    vp, stages = stages_of(args, pp, notes)
+    named = _names(args, stages)
+    layers = by_rank([len(stage) for stage in named], pp)
     overlap = bool(args.overlap_moe_expert_parallel_comm)
     graphs = _graphs(args)
     job = Job(
@@ -420,11 +406,11 @@ def job_of(given):
         group_size=args.number("microbatch_group_size_per_vp_stage"),
         overlap=overlap,
         delayed_wgrad=_captures_wgrad(args, notes),
-        layers=layers,
+        layers=layers[0] if layers.count(layers[0]) == pp else layers,
         calls=_calls(args, pp, vp),
         graphs=graphs,
-        modules=_modules(args, notes),
-        refusal=_refusal(args, graphs),
+        modules=_modules(args, named, pp, overlap, notes),
+        refusal=_refusal(args, graphs, {kind for stage in named for kind in stage}),
         notes=notes,
     )
     if job.graphs == "local" and job.plan is None:

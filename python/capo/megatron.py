@@ -5,6 +5,7 @@
 prints what ``capo.megatron.check`` says of those flags, before any GPU is used.
 """
 
+import math
 import sys
 import textwrap
 
@@ -12,6 +13,15 @@ from capo import _capo
 from capo._check import check as _judge
 from capo._megatron_job import ArgumentError, Job, flags_read, job_of
 from capo._schedule import Schedule
+
+
+def _differ(layers, pp):
+    """Whether there are layers of each rank, one list for each; a ValueError if they are not of all ranks."""
+    if layers is None or isinstance(layers, int) or not any(isinstance(of_rank, (list, tuple)) for of_rank in layers):
+        return False
+    if len(layers) != pp:
+        raise ValueError(f"layers: they are of {len(layers)} ranks, and there are {pp}")
+    return True
 
 
 def _made(pp, vp, microbatches, group_size, overlap, delayed_wgrad, layers, rank, runtime, force):
@@ -45,7 +55,7 @@ def orders(
 ):
     """The list of each rank, as Megatron hands it to TransformerEngine, or that of one ``rank``.
 
-    ``layers`` are those of each chunk that can be captured, one each if not given. With ``overlap``
+    ``layers`` are those of each chunk that can be captured, one each if not given, or a list of them for each rank. With ``overlap``
     (``overlap_moe_expert_parallel_comm``) the order is layer by layer, and ``delayed_wgrad``
     (``delay_wgrad_compute``) gives weight gradients entries of their own. ``runtime`` is the order
     that is executed, not the one that is captured. What makes Megatron's functions raise is a
@@ -55,9 +65,40 @@ def orders(
     >>> megatron.orders(pp=2, microbatches=2)
     [[1, 1, -1, -1], [1, -1, 1, -1]]
     """
-    made = _made(pp, vp, microbatches, group_size, overlap, delayed_wgrad, layers, rank, runtime, force)
-    lists = made.lists()
+    def of(layers, rank):
+        return _made(pp, vp, microbatches, group_size, overlap, delayed_wgrad, layers, rank, runtime, force).lists()
+
+    if not _differ(layers, pp):
+        lists = of(layers, rank)
+    else:
+        lists = [of(layers[each], each)[0] for each in (range(pp) if rank is None else [rank])]
     return lists if rank is None else lists[0]
+
+
+def _action(entry):
+    return f"F{entry}" if entry > 0 else f"B{-entry}" if isinstance(entry, int) else f"W{-math.ceil(entry)}"
+
+
+def _text_of_layers(lists, layers, microbatches, delayed_wgrad, calls):
+    """The .order text of lists whose chunks are layers, of ranks that have different ones.
+
+    The stages of the loop are cut into their layers. A chunk without a layer has no entry, so nothing shows where its
+    transfers stand.
+    """
+    stages, before = [[] for _ in layers], 0
+    for chunk in range(len(layers[0])):
+        for rank, of_rank in enumerate(layers):
+            stages[rank] += range(before, before + of_rank[chunk])
+            before += of_rank[chunk]
+    every_chunk = all(all(of_rank) for of_rank in layers)
+    lines = ["capo 1", f"ranks {len(layers)}", f"microbatches {microbatches}", "placement custom"]
+    lines += [f"p2p {calls}"] if every_chunk else []
+    for rank, order in enumerate(lists):
+        lines += [f"rank {rank} stages {','.join(map(str, stages[rank]))}"] if stages[rank] else []
+        lines += [f"rank {rank} model-chunks {','.join(map(str, layers[rank]))}"] if every_chunk else []
+        lines += [f"rank {rank} delayed {'all' if delayed_wgrad else 'none'}"] if stages[rank] else []
+        lines.append(f"rank {rank}: {' '.join(map(_action, order))}")
+    return "\n".join(lines) + "\n"
 
 
 def schedule(
@@ -82,8 +123,18 @@ def schedule(
     >>> capo.check(capo.megatron.schedule(pp=2, vp=2, microbatches=4)).verdict
     'accepted'
     """
-    made = _made(pp, vp, microbatches, group_size, overlap, delayed_wgrad, layers, None, runtime, force)
-    return Schedule._of(made.schedule(calls))
+    asked = {"pp": pp, "vp": vp, "microbatches": microbatches, "group_size": group_size, "overlap": overlap,
+             "delayed_wgrad": delayed_wgrad, "runtime": runtime, "force": force}
+    if not _differ(layers, pp):
+        return Schedule._of(_made(**asked, layers=layers, rank=None).schedule(calls))
+    if overlap and not runtime:
+        if calls is None:
+            calls = "overlap" if (vp or 1) > 1 else "batch"
+        text = _text_of_layers(orders(**asked, layers=layers), layers, microbatches, delayed_wgrad, calls)
+        return Schedule(Schedule(text).to_order())  # in lines of a readable length
+    alike = Schedule._of(_made(**asked, layers=None, rank=None).schedule(calls)).to_order()
+    of_ranks = (f"rank {rank} layers {','.join(map(str, of_rank))}\n" for rank, of_rank in enumerate(layers))
+    return Schedule(alike + "".join(of_ranks))
 
 
 def refusal(*, pp, microbatches, vp=None, group_size=None, overlap=False):
@@ -121,14 +172,6 @@ class Verdict:
         return "\n".join([*lines, str(self.report)])
 
 
-def _modules_of(job):
-    """With the overlap every layer is a chunk of the order; else a chunk has its layers."""
-    if job.modules is None:
-        return None
-    chunks = [1] * sum(job.layers) if job.overlap else job.layers
-    return job.modules | {"layers": [[["layer"] * layers for layers in chunks]] * job.pp}
-
-
 def check(args_or_config, *, plan=None, comm=None, profiles=("sound", "mcore")):
     """Judge the step that Megatron-LM's arguments describe: orders of all ranks, transfers, buffers.
 
@@ -144,16 +187,19 @@ def check(args_or_config, *, plan=None, comm=None, profiles=("sound", "mcore")):
     ('accepted', [4], 'batch')
     """
     job = job_of(args_or_config)
-    made = _made(**job.asked(), rank=None, runtime=False, force=False)
-    orders_of_all = Schedule._of(made.schedule(job.calls))
+    asked = job.asked()
+    if job.plan is None and not job.overlap and isinstance(asked["layers"][0], list):
+        asked["layers"] = None  # nothing is captured of them, and a stage may have none
+    orders_of_all = schedule(**asked, calls=job.calls)
+    why = refusal(**{name: asked[name] for name in ("pp", "vp", "microbatches", "group_size", "overlap")})
     report = _judge(
         orders_of_all,
-        modules=_modules_of(job),
+        modules=job.modules,
         plan=plan or job.plan,
         comm=comm,
         profiles=profiles,
     )
-    return Verdict(job, orders_of_all, job.refusal or made.refusal, report)
+    return Verdict(job, orders_of_all, job.refusal or why, report)
 
 
 _USAGE = "usage: python -m capo.megatron -- FLAGS OF THE TRAINING COMMAND"

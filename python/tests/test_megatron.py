@@ -120,7 +120,7 @@ def test_graphs_that_megatron_does_not_capture(changed, words):
     [
         EXPERTS | {"cuda_graph_modules": ["attn", "moe_router", "moe_preprocess"]},
         EXPERTS | PADDED | {"cuda_graph_modules": ["attn", "moe"]},
-        EXPERTS | {"cuda_graph_modules": ["mlp"], "moe_layer_freq": [0, 1]},
+        EXPERTS | {"cuda_graph_modules": ["mlp"], "moe_layer_freq": [0, 1] * 8},
         EXPERTS | OVERLAP | {"cuda_graph_modules": ["attn", "moe_router"]},
         EXPERTS | {"cuda_graph_impl": "local", "cuda_graph_modules": ["moe_preprocess"]},
         {"cuda_graph_impl": "full_iteration", "recompute_granularity": "full"},
