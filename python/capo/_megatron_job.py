@@ -22,12 +22,14 @@ _NUMBERS = """
     num_virtual_stages_per_pipeline_rank num_layers_per_virtual_pipeline_stage
     microbatch_group_size_per_vp_stage num_microbatches
     decoder_first_pipeline_num_layers decoder_last_pipeline_num_layers mtp_num_layers
+    q_lora_rank kv_lora_rank qk_head_dim qk_pos_emb_head_dim v_head_dim
 """.split()
 _SWITCHES = """
     overlap_moe_expert_parallel_comm delay_wgrad_compute overlap_p2p_comm_warmup_flush group_query_attention
     bf16 fp16 gradient_accumulation_fusion account_for_embedding_in_pipeline_split
     account_for_loss_in_pipeline_split moe_pad_expert_input_to_capacity moe_router_padding_for_fp8
-    moe_shared_expert_overlap enable_cuda_graph external_cuda_graph
+    moe_shared_expert_overlap enable_cuda_graph external_cuda_graph multi_latent_attention qk_layernorm
+    swiglu quick_geglu sequence_parallel
 """.split()
 _LISTS = "cuda_graph_modules cuda_graph_scope recompute_modules".split()
 _WORDS = """
@@ -42,6 +44,7 @@ _FLAGS = {
 }
 _OTHER_NAMES = {
     "num_experts": ["num_moe_experts"],
+    "swiglu": ["gated_linear_unit"],
     "overlap_p2p_comm_warmup_flush": ["overlap_p2p_communication_warmup_flush"],
     "decoder_first_pipeline_num_layers": ["num_layers_in_first_pipeline_stage"],
     "decoder_last_pipeline_num_layers": ["num_layers_in_last_pipeline_stage"],
@@ -315,32 +318,75 @@ _SIZES = {
 _RECIPES = {"delayed": "delayed", "tensorwise": "current", "blockwise": "block", "mxfp8": "mxfp8"}
 
 
-def _recipe(args):
-    word = args.fp8_recipe or "delayed"
-    if word not in _RECIPES:
-        raise ArgumentError(f"fp8_recipe: capo knows no {word}; there are {', '.join(_RECIPES)}")
-    return _RECIPES[word]
+class _Underived(Exception):
+    """Why bytes do not follow from the sizes."""
+
+
+def _latent(args):
+    """Multi-latent attention, with the sizes that Megatron-LM has where they are not given."""
+    if args.number("q_lora_rank") is None:
+        raise _Underived("multi_latent_attention without q_lora_rank")
+    return {
+        "q_rank": args.number("q_lora_rank"),
+        "kv_rank": args.number("kv_lora_rank", 32),
+        "nope_size": args.number("qk_head_dim", 128),
+        "rope_size": args.number("qk_pos_emb_head_dim", 64),
+        "value_size": args.number("v_head_dim", 128),
+    }
+
+
+def _experts(args, sizes):
+    """Of the sizes those of experts."""
+    ffn = args.number("moe_ffn_hidden_size") or sizes["ffn"]
+    found = {"top_k": sizes["top_k"] or 2, "expert_ffn": ffn}
+    shared = args.number("moe_shared_expert_intermediate_size")
+    if shared and ffn:
+        found["shared_experts"], rest = divmod(shared, ffn)
+        if rest:
+            raise _Underived(f"moe_shared_expert_intermediate_size {shared} is no multiple of moe_ffn_hidden_size {ffn}")
+    if args.moe_expert_capacity_factor is not None and args.moe_pad_expert_input_to_capacity:
+        try:
+            found["capacity_factor"] = float(args.moe_expert_capacity_factor)
+        except ValueError:
+            raise ArgumentError(f"moe_expert_capacity_factor: {args.moe_expert_capacity_factor!r} is no number") from None
+    return found
 
 
 def _configuration(args):
     sizes = {ours: args.number(theirs) for ours, theirs in _SIZES.items()}
     sizes["ffn"] = args.number("ffn_hidden_size") or (sizes["hidden"] and 4 * sizes["hidden"])
-    if args.group_query_attention or isinstance(args.num_query_groups, int):
+    if args.multi_latent_attention:
+        sizes |= {"latent": _latent(args), "head_size": None}
+    elif args.group_query_attention or isinstance(args.num_query_groups, int):
         sizes["kv_heads"] = args.number("num_query_groups")
+    if args.qk_layernorm and not args.multi_latent_attention:
+        sizes["qk_norm"] = True
     if sizes["experts"]:
-        sizes["top_k"] = sizes["top_k"] or 2
-        sizes["expert_ffn"] = args.number("moe_ffn_hidden_size") or sizes["ffn"]
-        shared = args.number("moe_shared_expert_intermediate_size")
-        if shared and sizes["expert_ffn"]:
-            sizes["shared_experts"], rest = divmod(shared, sizes["expert_ffn"])
-            if rest:
-                raise ArgumentError("moe_shared_expert_intermediate_size is no multiple of moe_ffn_hidden_size")
+        sizes |= _experts(args, sizes)
     sizes["dtype"] = "fp16" if args.fp16 else "bf16" if args.bf16 else "fp32"
-    if args.fp8 or args.fp4:
-        sizes["recipe"] = "nvfp4" if args.fp4 else _recipe(args)
+    if args.fp4:
+        sizes["recipe"] = "nvfp4"
+    elif args.fp8:
+        word = str(getattr(args.fp8_recipe, "name", args.fp8_recipe or "delayed"))
+        if word not in _RECIPES:
+            raise _Underived(f"fp8_recipe {word} is none of {', '.join(_RECIPES)}")
+        sizes["recipe"] = _RECIPES[word]
     if args.recompute_granularity == "full":
         sizes["recompute"] = "full"
     return {name: value for name, value in sizes.items() if value is not None}
+
+
+def _taken_otherwise(args):
+    """What of the sizes capo takes for something else, in words."""
+    if not args.swiglu and not args.quick_geglu:
+        yield "neither swiglu nor quick_geglu is given: bytes are those of gated MLPs"
+    if args.number("tensor_model_parallel_size", 1) > 1 and not args.sequence_parallel:
+        yield "sequence_parallel is not given: bytes are those with it"
+    recomputed = args.recompute_modules or ["core_attn"]
+    if args.recompute_granularity == "selective":
+        yield f"bytes are those without the recomputation of {', '.join(map(str, recomputed))}"
+    if args.number("mtp_num_layers", 0):
+        yield "mtp_num_layers: bytes of layers of multi-token prediction are taken for those of the decoder's last layer"
 
 
 def _names(args, stages):
@@ -371,12 +417,17 @@ def _modules(args, named, pp, overlap, notes):
     if not all(named):
         notes.append("a stage has no layer: bytes are not derived")
         return None
-    if args.number("mtp_num_layers", 0):
-        notes.append("mtp_num_layers: bytes of layers of multi-token prediction are taken for those of the decoder's last layer")
+    try:
+        configuration = _configuration(args)
+    except _Underived as why:
+        notes.append(f"{why}: bytes are not derived")
+        return None
+    if _graphs(args) in ("local", "transformer_engine"):
+        notes.extend(_taken_otherwise(args))
     flags = {"delay_wgrad": bool(args.delay_wgrad_compute)}
     if args.gradient_accumulation_fusion is not False:
         flags |= {"fuse_wgrad_accumulation": True, "grad_added_to_main_grad": True}
-    layer, configuration = {"kind": "transformer-layer", "flags": flags}, _configuration(args)
+    layer = {"kind": "transformer-layer", "flags": flags}
     modules = {"layer": layer}
     if "dense" in named[0] + sum(named[1:], []):
         modules = {kind: layer | {"mlp": kind} for kind in ("dense", "experts")}

@@ -11,6 +11,7 @@ import sys
 import types
 
 import capo
+import program
 import pytest
 
 from upstream import source
@@ -20,7 +21,7 @@ ROWS = pathlib.Path(__file__).resolve().parents[2] / "tests" / "data" / "megatro
 FLAGS = """--pipeline-model-parallel-size 4 --num-virtual-stages-per-pipeline-rank 2 --num-layers 16
     --num-experts 8 --moe-router-topk 2 --moe-ffn-hidden-size 512 --hidden-size 1024 --num-attention-heads 8
     --seq-length 2048 --micro-batch-size 1 --global-batch-size 64 --world-size 16 --expert-model-parallel-size 2
-    --overlap-moe-expert-parallel-comm --delay-wgrad-compute --cuda-graph-impl transformer_engine --bf16
+    --overlap-moe-expert-parallel-comm --delay-wgrad-compute --cuda-graph-impl transformer_engine --bf16 --swiglu
     --lr 1e-4 --train-iters 10""".split()
 
 
@@ -35,6 +36,7 @@ def namespace(**changed):
         "micro_batch_size": 1,
         "num_attention_heads": 8,
         "bf16": True,
+        "swiglu": True,
     }
     return types.SimpleNamespace(**(given | changed))
 
@@ -152,6 +154,43 @@ def test_local_graphs_are_judged_by_their_own_plan():
     for changed in ({"overlap_moe_expert_parallel_comm": True}, {"cuda_graph_modules": ["attn"]}):
         job = capo.megatron.job_of(namespace(cuda_graph_impl="local", **changed))
         assert job.plan is None and any("no plan is judged" in note for note in job.notes)
+
+
+LATENT = """--pipeline-model-parallel-size 4 --num-layers 8 --num-microbatches 8 --cuda-graph-impl transformer_engine --hidden-size
+    7168 --ffn-hidden-size 18432 --num-attention-heads 128 --seq-length 4096 --micro-batch-size 1 --kv-channels 128 --qk-layernorm
+    --num-experts 256 --moe-router-topk 8 --moe-ffn-hidden-size 2048 --moe-shared-expert-intermediate-size 2048 --swiglu
+    --expert-model-parallel-size 64 --multi-latent-attention --q-lora-rank 1536 --kv-lora-rank 512 --bf16"""
+
+
+def test_latent_attention_and_what_experts_are_padded_to_give_bytes():
+    published = json.loads(program.run("model", "deepseek-v3").stdout)["configuration"]
+    job = capo.megatron.job_of(LATENT)
+    ours = {"layers", "dense_layers", "vocabulary", "recipe", "weight_cache", "recompute", "tensor_parallel", "context_parallel"}
+    given = {name: size for name, size in published.items() if name not in ours}
+    assert {name: size for name, size in job.modules["configuration"].items() if name not in ours} == given and not job.notes
+    plain = LATENT.replace("--multi-latent-attention", "")
+    assert capo.megatron.job_of(plain).modules["configuration"]["qk_norm"] is True
+    padded = LATENT + " --moe-expert-capacity-factor 1.5 --moe-pad-expert-input-to-capacity"
+    assert capo.megatron.job_of(padded).modules["configuration"]["capacity_factor"] == 1.5
+    assert capo.megatron.check(padded).report.bytes != capo.megatron.check(LATENT).report.bytes
+
+
+@pytest.mark.parametrize(
+    "changed, words, derived",
+    [
+        ({"swiglu": None}, "bytes are those of gated MLPs", True),
+        ({"tensor_model_parallel_size": 2}, "sequence_parallel is not given", True),
+        ({"recompute_granularity": "selective", "recompute_modules": ["moe_act"]}, "without the recomputation of moe_act", True),
+        ({"mtp_num_layers": 1}, "those of the decoder's last layer", True),
+        ({"multi_latent_attention": True}, "multi_latent_attention without q_lora_rank: bytes are not derived", False),
+        ({"fp8": "e4m3", "fp8_recipe": "custom"}, "fp8_recipe custom is none of", False),
+        ({"num_experts": 8, "moe_ffn_hidden_size": 512, "moe_shared_expert_intermediate_size": 700}, "is no multiple of", False),
+    ],
+)
+def test_bytes_of_something_else_are_told(changed, words, derived):
+    found = capo.megatron.check(namespace(cuda_graph_impl="transformer_engine", **changed))
+    assert any(words in note for note in found.job.notes), found.job.notes
+    assert (found.report.bytes is not None) == derived
 
 
 def test_a_flag_that_is_misspelt_is_named():
