@@ -1,8 +1,9 @@
-"""How Megatron-LM splits a model's layers over the stages of a pipeline: arguments.py, transformer_block.py, transformer_config.py and
-pipeline_parallel_layer_layout.py of d98e8a64dd.
+"""How Megatron-LM splits a model's layers over the stages of a pipeline.
 
-A stage is a chunk of a rank. Chunk c of rank r is stage c * ranks + r, and layers are numbered in the order of stages. Layers of
-multi-token prediction are captured as those of the decoder are, and stand behind them.
+It follows arguments.py, transformer_block.py, transformer_config.py and pipeline_parallel_layer_layout.py of d98e8a64dd.
+
+A stage is a chunk of a rank. Chunk c of rank r is stage c * ranks + r, and layers are numbered in the order of stages.
+Layers of multi-token prediction are captured as those of the decoder are, and stand behind them.
 """
 
 import ast
@@ -73,15 +74,16 @@ def _checked(stages, layers, predicted, pp):
 
 def _of_layout(args, pp):
     stages = _layout_by_stage(args.pipeline_model_parallel_layout, pp)
-    others = [name for name in _UNEVEN if getattr(args, name)]
-    others += [name for name in ("num_layers_per_virtual_pipeline_stage", "num_virtual_stages_per_pipeline_rank") if getattr(args, name)]
+    rivals = (*_UNEVEN, "num_layers_per_virtual_pipeline_stage", "num_virtual_stages_per_pipeline_rank")
+    others = [name for name in rivals if getattr(args, name)]
     if others:
         raise ArgumentError(f"pipeline_model_parallel_layout: it cannot be set beside {', '.join(others)}")
     _checked(stages, args.number("num_layers"), args.number("mtp_num_layers", 0), pp)
     chunks, stated = len(stages) // pp, args.number("virtual_pipeline_model_parallel_size")
     if stated is not None and stated != chunks:
         raise ArgumentError(
-            f"virtual_pipeline_model_parallel_size {stated}: pipeline_model_parallel_layout has {chunks} stages for each rank"
+            f"virtual_pipeline_model_parallel_size {stated}: "
+            f"pipeline_model_parallel_layout has {chunks} stages for each rank"
         )
     return None if chunks == 1 else chunks, [(stage.count("decoder"), stage.count("mtp")) for stage in stages]
 
@@ -153,7 +155,8 @@ def _evenly(args, pp):
     if uneven and not (embedding or loss):
         ranks = _layers_of_ranks(args, pp, layers)
     elif layers < 1 or counted % (pp * chunks):
-        also = " with the embedding and the loss" if embedding and loss else " with the embedding or the loss" if uneven else ""
+        also = " with the embedding and the loss" if embedding and loss else ""
+        also = " with the embedding or the loss" if uneven and not also else also
         raise ArgumentError(f"num_layers {counted}{also} is no multiple of {pp} ranks x {chunks} chunks")
     else:
         ranks = [counted // pp] * pp

@@ -55,7 +55,8 @@ def orders(
 ):
     """The list of each rank, as Megatron hands it to TransformerEngine, or that of one ``rank``.
 
-    ``layers`` are those of each chunk that can be captured, one each if not given, or a list of them for each rank. With ``overlap``
+    ``layers`` are those of each chunk that can be captured, one each if not given, or a list of them for each rank.
+    With ``overlap``
     (``overlap_moe_expert_parallel_comm``) the order is layer by layer, and ``delayed_wgrad``
     (``delay_wgrad_compute``) gives weight gradients entries of their own. ``runtime`` is the order
     that is executed, not the one that is captured. What makes Megatron's functions raise is a

@@ -21,8 +21,8 @@ ROWS = pathlib.Path(__file__).resolve().parents[2] / "tests" / "data" / "megatro
 FLAGS = """--pipeline-model-parallel-size 4 --num-virtual-stages-per-pipeline-rank 2 --num-layers 16
     --num-experts 8 --moe-router-topk 2 --moe-ffn-hidden-size 512 --hidden-size 1024 --num-attention-heads 8
     --seq-length 2048 --micro-batch-size 1 --global-batch-size 64 --world-size 16 --expert-model-parallel-size 2
-    --overlap-moe-expert-parallel-comm --delay-wgrad-compute --cuda-graph-impl transformer_engine --bf16 --swiglu
-    --lr 1e-4 --train-iters 10""".split()
+    --overlap-moe-expert-parallel-comm --delay-wgrad-compute --cuda-graph-impl transformer_engine --bf16
+    --swiglu --disable-bias-linear --lr 1e-4 --train-iters 10""".split()
 
 
 def namespace(**changed):
@@ -156,6 +156,17 @@ def test_local_graphs_are_judged_by_their_own_plan():
         assert job.plan is None and any("no plan is judged" in note for note in job.notes)
 
 
+def test_a_bias_loses_its_gradient_where_weight_gradients_are_delayed():
+    plain = [*FLAGS, "--no-overlap-p2p-communication"]
+    biased = [flag for flag in plain if flag != "--disable-bias-linear"]
+    for flags in (biased, [*plain, "--add-qkv-bias"]):
+        assert {finding.rule for finding in capo.megatron.check(flags).report.diagnostics} == {"G02"}
+        notes = capo.megatron.job_of([*flags, "--cuda-graph-modules", "attn"]).notes
+        assert any("graphs lose their gradients" in note for note in notes)
+    assert not any("bias" in note for note in capo.megatron.job_of([*plain, "--cuda-graph-modules", "attn"]).notes)
+    assert capo.megatron.check([flag for flag in biased if flag != "--delay-wgrad-compute"]).accepted
+
+
 LATENT = """--pipeline-model-parallel-size 4 --num-layers 8 --num-microbatches 8 --cuda-graph-impl transformer_engine --hidden-size
     7168 --ffn-hidden-size 18432 --num-attention-heads 128 --seq-length 4096 --micro-batch-size 1 --kv-channels 128 --qk-layernorm
     --num-experts 256 --moe-router-topk 8 --moe-ffn-hidden-size 2048 --moe-shared-expert-intermediate-size 2048 --swiglu
@@ -167,7 +178,8 @@ def test_latent_attention_and_what_experts_are_padded_to_give_bytes():
     job = capo.megatron.job_of(LATENT)
     ours = {"layers", "dense_layers", "vocabulary", "recipe", "weight_cache", "recompute", "tensor_parallel", "context_parallel"}
     given = {name: size for name, size in published.items() if name not in ours}
-    assert {name: size for name, size in job.modules["configuration"].items() if name not in ours} == given and not job.notes
+    derived = {name: size for name, size in job.modules["configuration"].items() if name not in ours}
+    assert derived == given and not job.notes
     plain = LATENT.replace("--multi-latent-attention", "")
     assert capo.megatron.job_of(plain).modules["configuration"]["qk_norm"] is True
     padded = LATENT + " --moe-expert-capacity-factor 1.5 --moe-pad-expert-input-to-capacity"

@@ -158,9 +158,11 @@ def test_layers_are_split_as_the_release_splits_them():
             if (first or last) and (embedding or loss) or (pp == 1 and (vp or first or last)):
                 continue
             config = types.SimpleNamespace(
-                pipeline_model_parallel_layout=None, pipeline_model_parallel_size=pp, virtual_pipeline_model_parallel_size=vp,
-                num_layers=layers, num_layers_in_first_pipeline_stage=first, num_layers_in_last_pipeline_stage=last,
-                account_for_embedding_in_pipeline_split=embedding, account_for_loss_in_pipeline_split=loss, num_microbatches=2 * pp)
+                pipeline_model_parallel_layout=None, pipeline_model_parallel_size=pp,
+                virtual_pipeline_model_parallel_size=vp, num_layers=layers,
+                num_layers_in_first_pipeline_stage=first, num_layers_in_last_pipeline_stage=last,
+                account_for_embedding_in_pipeline_split=embedding, account_for_loss_in_pipeline_split=loss,
+                num_microbatches=2 * pp)
             build = scope["get_num_layers_to_build"]
             try:
                 theirs = [[build(config, chunk, rank) for chunk in range(vp or 1)] for rank in range(pp)]
