@@ -10,6 +10,7 @@ import numbers
 import shlex
 from collections.abc import Mapping
 
+from capo._megatron_bytes import Underived, configuration_of, taken_otherwise
 from capo._megatron_stages import ArgumentError, by_rank, layers_with_experts, stages_of
 
 # The names that are read, each as the parser of Megatron-LM has it, with its type.
@@ -144,8 +145,9 @@ class Arguments:
 class Job:
     """One training step of Megatron-LM as capo sees it.
 
-    ``layers`` are of each chunk of a rank, a list for each rank where ranks differ; ``calls`` is ``"batch"``, ``"overlap"`` or ``"flush"``, None
-    without a pipeline; ``graphs`` is ``cuda_graph_impl``; ``modules`` are members of model.json, None
+    ``layers`` are of each chunk of a rank, a list for each rank where ranks differ; ``calls`` is ``"batch"``,
+    ``"overlap"`` or ``"flush"``, None without a pipeline;
+    ``graphs`` is ``cuda_graph_impl``; ``modules`` are members of model.json, None
     where bytes do not follow; ``refusal`` is why Megatron-LM captures no such graphs, None if it does;
     ``notes`` say what was assumed, and what is not judged.
     """
@@ -244,10 +246,30 @@ def _graphs(args):
 _PARTS = ("attn", "mlp", "moe", "moe_router", "moe_preprocess", "mamba")
 
 
-def _refusal(args, graphs, kinds):
-    """Why Megatron-LM refuses to capture such parts of a layer, in its own words; None if it does not.
+def _overlap_refusals(args):
+    """What the overlap of expert parallelism goes with, each whether it is broken, and in Megatron's words."""
+    dispatcher = args.moe_token_dispatcher_type
+    return (
+        (args.number("expert_model_parallel_size", 2) < 2,
+         "overlap_moe_expert_parallel_comm is only supported with expert model parallelism"),
+        (dispatcher not in (None, "alltoall", "flex"),
+         "overlap_moe_expert_parallel_comm is supported with alltoall/flex token dispatcher"),
+        (args.recompute_granularity == "full",
+         "disable full recomputation when enabling overlap_moe_expert_parallel_comm"),
+        ("moe" in (args.recompute_modules or []),
+         "disable moe in recompute_modules when enabling overlap_moe_expert_parallel_comm"),
+        (args.moe_shared_expert_overlap,
+         "disable moe_shared_expert_overlap when enabling overlap_moe_expert_parallel_comm"),
+        (args.number("mtp_num_layers", 0) > 1,
+         "MTP supports at most one layer when enabling overlap_moe_expert_parallel_comm."),
+    )
 
-    transformer_config.py as of d98e8a64dd, in the order in which it looks.
+
+def _refusal(args, graphs, kinds, calls):
+    """Why Megatron-LM refuses such calls, or to capture such parts of a layer, in its own words; None if it does not.
+
+    model_parallel_config.py and transformer_config.py as of d98e8a64dd, in the order in which they look. Of the overlap
+    only what is stated is held against it, not what is left out and has another default.
     """
     held = set(_scope(args))
     unknown = sorted(held - set(_PARTS))
@@ -265,6 +287,9 @@ def _refusal(args, graphs, kinds):
         held |= {"moe_router", "moe_preprocess"}  # which it does not tell apart
     by_layer = graphs in ("local", "transformer_engine")
     rows = (
+        (args.overlap_p2p_comm_warmup_flush and calls != "flush",
+         "Pipeline parallel communication overlapping in warmup and flush is only compatible with overlap_p2p_comm "
+         "but not batch_p2p_comm."),
         (by_layer and held >= {"moe", "moe_router"}, "cuda_graph_modules must not contain both moe and moe_router."),
         (by_layer and "moe_preprocess" in held and "moe_router" not in held,
          "moe_preprocess cuda graph is only supported with moe_router cuda graph."),
@@ -278,6 +303,7 @@ def _refusal(args, graphs, kinds):
         (graphs == "transformer_engine" and args.recompute_granularity == "selective" and "moe" in recomputed
          and "moe_router" in held, "moe recompute is not supported with moe_router CUDA graph with: "
          "--cuda-graph-impl transformer_engine."),
+        *((overlap and broken, words) for broken, words in _overlap_refusals(args)),
         (graphs == "transformer_engine" and overlap and held & {"moe", "mlp"},
          "CUDA graph scope on moe and mlp is not supported with overlap_moe_expert_parallel_comm"),
         (args.delay_wgrad_compute and not overlap,
@@ -296,98 +322,6 @@ def _captures_wgrad(args, notes):
         return True
     notes.append("graphs hold no product whose weight gradient is delayed: weight gradients are not captured")
     return False
-
-
-_SIZES = {
-    "layers": "num_layers",
-    "hidden": "hidden_size",
-    "heads": "num_attention_heads",
-    "head_size": "kv_channels",
-    "experts": "num_experts",
-    "top_k": "moe_router_topk",
-    "sequence": "seq_length",
-    "micro_batch": "micro_batch_size",
-    "vocabulary": "padded_vocab_size",
-    "tensor_parallel": "tensor_model_parallel_size",
-    "context_parallel": "context_parallel_size",
-    "expert_parallel": "expert_model_parallel_size",
-    "expert_tensor_parallel": "expert_tensor_parallel_size",
-}
-
-
-# Megatron-LM's --fp8-recipe by capo's names.
-_RECIPES = {"delayed": "delayed", "tensorwise": "current", "blockwise": "block", "mxfp8": "mxfp8"}
-
-
-class _Underived(Exception):
-    """Why bytes do not follow from the sizes."""
-
-
-def _latent(args):
-    """Multi-latent attention, with the sizes that Megatron-LM has where they are not given."""
-    if args.number("q_lora_rank") is None:
-        raise _Underived("multi_latent_attention without q_lora_rank")
-    return {
-        "q_rank": args.number("q_lora_rank"),
-        "kv_rank": args.number("kv_lora_rank", 32),
-        "nope_size": args.number("qk_head_dim", 128),
-        "rope_size": args.number("qk_pos_emb_head_dim", 64),
-        "value_size": args.number("v_head_dim", 128),
-    }
-
-
-def _experts(args, sizes):
-    """Of the sizes those of experts."""
-    ffn = args.number("moe_ffn_hidden_size") or sizes["ffn"]
-    found = {"top_k": sizes["top_k"] or 2, "expert_ffn": ffn}
-    shared = args.number("moe_shared_expert_intermediate_size")
-    if shared and ffn:
-        found["shared_experts"], rest = divmod(shared, ffn)
-        if rest:
-            raise _Underived(f"moe_shared_expert_intermediate_size {shared} is no multiple of moe_ffn_hidden_size {ffn}")
-    if args.moe_expert_capacity_factor is not None and args.moe_pad_expert_input_to_capacity:
-        try:
-            found["capacity_factor"] = float(args.moe_expert_capacity_factor)
-        except ValueError:
-            raise ArgumentError(f"moe_expert_capacity_factor: {args.moe_expert_capacity_factor!r} is no number") from None
-    return found
-
-
-def _configuration(args):
-    sizes = {ours: args.number(theirs) for ours, theirs in _SIZES.items()}
-    sizes["ffn"] = args.number("ffn_hidden_size") or (sizes["hidden"] and 4 * sizes["hidden"])
-    if args.multi_latent_attention:
-        sizes |= {"latent": _latent(args), "head_size": None}
-    elif args.group_query_attention or isinstance(args.num_query_groups, int):
-        sizes["kv_heads"] = args.number("num_query_groups")
-    if args.qk_layernorm and not args.multi_latent_attention:
-        sizes["qk_norm"] = True
-    if sizes["experts"]:
-        sizes |= _experts(args, sizes)
-    sizes["dtype"] = "fp16" if args.fp16 else "bf16" if args.bf16 else "fp32"
-    if args.fp4:
-        sizes["recipe"] = "nvfp4"
-    elif args.fp8:
-        word = str(getattr(args.fp8_recipe, "name", args.fp8_recipe or "delayed"))
-        if word not in _RECIPES:
-            raise _Underived(f"fp8_recipe {word} is none of {', '.join(_RECIPES)}")
-        sizes["recipe"] = _RECIPES[word]
-    if args.recompute_granularity == "full":
-        sizes["recompute"] = "full"
-    return {name: value for name, value in sizes.items() if value is not None}
-
-
-def _taken_otherwise(args):
-    """What of the sizes capo takes for something else, in words."""
-    if not args.swiglu and not args.quick_geglu:
-        yield "neither swiglu nor quick_geglu is given: bytes are those of gated MLPs"
-    if args.number("tensor_model_parallel_size", 1) > 1 and not args.sequence_parallel:
-        yield "sequence_parallel is not given: bytes are those with it"
-    recomputed = args.recompute_modules or ["core_attn"]
-    if args.recompute_granularity == "selective":
-        yield f"bytes are those without the recomputation of {', '.join(map(str, recomputed))}"
-    if args.number("mtp_num_layers", 0):
-        yield "mtp_num_layers: bytes of layers of multi-token prediction are taken for those of the decoder's last layer"
 
 
 def _names(args, stages):
@@ -425,12 +359,12 @@ def _modules(args, named, pp, overlap, notes):
         notes.append("a stage has no layer: bytes are not derived")
         return None
     try:
-        configuration = _configuration(args)
-    except _Underived as why:
+        configuration = configuration_of(args)
+    except Underived as why:
         notes.append(f"{why}: bytes are not derived")
         return None
     if _graphs(args) in ("local", "transformer_engine"):
-        notes.extend(_taken_otherwise(args))
+        notes.extend(taken_otherwise(args))
     flags = {"delay_wgrad": bool(args.delay_wgrad_compute)} | ({"bias": True} if biased else {})
     if args.gradient_accumulation_fusion is not False:
         flags |= {"fuse_wgrad_accumulation": True, "grad_added_to_main_grad": True}
@@ -456,7 +390,7 @@ def job_of(given):
     named = _names(args, stages)
     layers = by_rank([len(stage) for stage in named], pp)
     overlap = bool(args.overlap_moe_expert_parallel_comm)
-    graphs = _graphs(args)
+    graphs, calls = _graphs(args), _calls(args, pp, vp)
     job = Job(
         pp=pp,
         vp=vp,
@@ -465,10 +399,10 @@ def job_of(given):
         overlap=overlap,
         delayed_wgrad=_captures_wgrad(args, notes),
         layers=layers[0] if layers.count(layers[0]) == pp else layers,
-        calls=_calls(args, pp, vp),
+        calls=calls,
         graphs=graphs,
         modules=_modules(args, named, pp, overlap, notes),
-        refusal=_refusal(args, graphs, {kind for stage in named for kind in stage}),
+        refusal=_refusal(args, graphs, {kind for stage in named for kind in stage}, calls),
         notes=notes,
     )
     if job.graphs == "local" and job.plan is None:

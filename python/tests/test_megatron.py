@@ -107,6 +107,14 @@ OVERLAP = {"overlap_moe_expert_parallel_comm": True}
         (EXPERTS | {"cuda_graph_modules": ["moe_router"], "recompute_granularity": "selective", "recompute_modules": ["moe"]},
          "moe recompute is not supported with moe_router"),
         (EXPERTS | PADDED | OVERLAP | {"cuda_graph_modules": ["moe"]}, "scope on moe and mlp is not supported"),
+        (OVERLAP | {"expert_model_parallel_size": 1}, "only supported with expert model parallelism"),
+        (OVERLAP | {"moe_token_dispatcher_type": "allgather"}, "alltoall/flex token dispatcher"),
+        (OVERLAP | {"recompute_granularity": "full"}, "disable full recomputation"),
+        (OVERLAP | {"recompute_granularity": "selective", "recompute_modules": ["moe"]}, "disable moe in recompute_modules"),
+        (OVERLAP | {"moe_shared_expert_overlap": True}, "disable moe_shared_expert_overlap"),
+        (OVERLAP | {"mtp_num_layers": 2}, "MTP supports at most one layer"),
+        ({"overlap_p2p_comm_warmup_flush": True, "overlap_p2p_comm": False}, "in warmup and flush is only compatible"),
+        ({"overlap_p2p_comm_warmup_flush": True, "virtual_pipeline_model_parallel_size": None}, "in warmup and flush"),
         ({"delay_wgrad_compute": True}, "must be enabled when enabling delay_wgrad_compute"),
         ({"cuda_graph_impl": "some"}, "cuda_graph_impl: some is none of"),
         ({"cuda_graph_modules": ["attn", "router"]}, "there is no router; there are attn, mlp"),
@@ -124,6 +132,8 @@ def test_graphs_that_megatron_does_not_capture(changed, words):
         EXPERTS | PADDED | {"cuda_graph_modules": ["attn", "moe"]},
         EXPERTS | {"cuda_graph_modules": ["mlp"], "moe_layer_freq": [0, 1] * 8},
         EXPERTS | OVERLAP | {"cuda_graph_modules": ["attn", "moe_router"]},
+        OVERLAP | {"moe_token_dispatcher_type": "flex", "expert_model_parallel_size": 8, "mtp_num_layers": 1},
+        {"overlap_p2p_comm_warmup_flush": True},
         EXPERTS | {"cuda_graph_impl": "local", "cuda_graph_modules": ["moe_preprocess"]},
         {"cuda_graph_impl": "full_iteration", "recompute_granularity": "full"},
         {"cuda_graph_impl": "transformer_engine", "cuda_graph_scope": "full"},
@@ -167,8 +177,9 @@ def test_a_bias_loses_its_gradient_where_weight_gradients_are_delayed():
     assert capo.megatron.check([flag for flag in biased if flag != "--delay-wgrad-compute"]).accepted
 
 
-LATENT = """--pipeline-model-parallel-size 4 --num-layers 8 --num-microbatches 8 --cuda-graph-impl transformer_engine --hidden-size
-    7168 --ffn-hidden-size 18432 --num-attention-heads 128 --seq-length 4096 --micro-batch-size 1 --kv-channels 128 --qk-layernorm
+LATENT = """--pipeline-model-parallel-size 4 --num-layers 8 --num-microbatches 8 --cuda-graph-impl transformer_engine
+    --hidden-size 7168 --ffn-hidden-size 18432 --num-attention-heads 128
+    --seq-length 4096 --micro-batch-size 1 --kv-channels 128 --qk-layernorm
     --num-experts 256 --moe-router-topk 8 --moe-ffn-hidden-size 2048 --moe-shared-expert-intermediate-size 2048 --swiglu
     --expert-model-parallel-size 64 --multi-latent-attention --q-lora-rank 1536 --kv-lora-rank 512 --bf16"""
 
@@ -182,6 +193,8 @@ def test_latent_attention_and_what_experts_are_padded_to_give_bytes():
     assert derived == given and not job.notes
     plain = LATENT.replace("--multi-latent-attention", "")
     assert capo.megatron.job_of(plain).modules["configuration"]["qk_norm"] is True
+    grouped = plain + " --num-query-groups 4 --tensor-model-parallel-size 8 --sequence-parallel"
+    assert capo.megatron.check(grouped).job.modules["configuration"]["kv_heads"] == 8
     padded = LATENT + " --moe-expert-capacity-factor 1.5 --moe-pad-expert-input-to-capacity"
     assert capo.megatron.job_of(padded).modules["configuration"]["capacity_factor"] == 1.5
     assert capo.megatron.check(padded).report.bytes != capo.megatron.check(LATENT).report.bytes
