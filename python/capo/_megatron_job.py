@@ -1,8 +1,9 @@
 """What Megatron-LM's arguments say of a step: pipeline, calls, graphs, and the sizes of a layer.
 
 Arguments come as Megatron has them in hand: the namespace of its parser, a TransformerConfig, a
-mapping, or the flags of a training command, as a list or as one text. Names are today's; those of a config that differ are
-known too (``num_moe_experts``). What is left out has Megatron's default.
+mapping of names or of flags, as recipes in YAML have them, or the flags of a training command, as a
+list or as one text. Names are today's; those of a config that differ are known too
+(``num_moe_experts``). What is left out has Megatron's default.
 """
 
 import difflib
@@ -86,12 +87,29 @@ def _looks_like(word, known):
     return difflib.get_close_matches(word, known, n=1, cutoff=0.93)
 
 
+#: Of capo's own command line, which takes Megatron's names as well.
+_OURS = {
+    "--pp": "--pipeline-model-parallel-size",
+    "--ranks": "--pipeline-model-parallel-size",
+    "--vp": "--num-virtual-stages-per-pipeline-rank",
+    "--chunks": "--num-virtual-stages-per-pipeline-rank",
+    "--group-size": "--microbatch-group-size-per-virtual-pipeline-stage",
+    "--microbatches": "--num-microbatches",
+    "--overlap": "--overlap-moe-expert-parallel-comm",
+    "--ep-overlap": "--overlap-moe-expert-parallel-comm",
+    "--delayed-wgrad": "--delay-wgrad-compute",
+}
+
+
 def _misspelt(words):
     """Of flags that are passed over those that look like one that is read, or begin one, each with that one."""
     flags = flags_read()
     for word in words:
         flag = word.partition("=")[0]
         if not flag.startswith("--"):
+            continue
+        if flag in _OURS:
+            yield flag, _OURS[flag]
             continue
         begun = [known for known in flags if known.startswith(flag)] if len(flag) > 10 else []
         for meant in (_looks_like(flag, flags) or sorted(begun, key=len))[:1]:
@@ -106,6 +124,16 @@ def _misspelt_keys(given):
             yield key, meant
 
 
+def _flags_of(recipe):
+    """The words of a command line of a mapping whose keys are flags; what is true is a switch."""
+    for flag, value in recipe.items():
+        if value is None or value is False:
+            continue
+        yield str(flag)
+        if value is not True:
+            yield from map(str, value) if isinstance(value, (list, tuple)) else shlex.split(str(value))
+
+
 class Arguments:
     """Arguments by Megatron's names; one that is absent or None is None.
 
@@ -113,6 +141,8 @@ class Arguments:
     """
 
     def __init__(self, given):
+        if isinstance(given, Mapping) and any(str(key).startswith("--") for key in given):
+            given = list(_flags_of(given))
         self.misspelt = list(_misspelt_keys(given)) if isinstance(given, Mapping) else []
         if isinstance(given, str):
             given = shlex.split(given)
@@ -146,9 +176,8 @@ class Job:
     """One training step of Megatron-LM as capo sees it.
 
     ``layers`` are of each chunk of a rank, a list for each rank where ranks differ; ``calls`` is ``"batch"``,
-    ``"overlap"`` or ``"flush"``, None without a pipeline;
-    ``graphs`` is ``cuda_graph_impl``; ``modules`` are members of model.json, None
-    where bytes do not follow; ``refusal`` is why Megatron-LM captures no such graphs, None if it does;
+    ``"overlap"`` or ``"flush"``, None without a pipeline; ``graphs`` is ``cuda_graph_impl``; ``modules`` are members
+    of model.json, None where bytes do not follow; ``refusal`` is why Megatron-LM refuses the job, None if it does not;
     ``notes`` say what was assumed, and what is not judged.
     """
 
@@ -363,7 +392,7 @@ def _modules(args, named, pp, overlap, notes):
     except Underived as why:
         notes.append(f"{why}: bytes are not derived")
         return None
-    if _graphs(args) in ("local", "transformer_engine"):
+    if _graphs(args) in ("local", "transformer_engine") and "hidden" in configuration:
         notes.extend(taken_otherwise(args))
     flags = {"delay_wgrad": bool(args.delay_wgrad_compute)} | ({"bias": True} if biased else {})
     if args.gradient_accumulation_fusion is not False:

@@ -177,9 +177,10 @@ def check(args_or_config, *, plan=None, comm=None, profiles=("sound", "mcore")):
     """Judge the step that Megatron-LM's arguments describe: orders of all ranks, transfers, buffers.
 
     ``args_or_config`` is what Megatron has in hand: the namespace of its parser, a TransformerConfig
-    with the sizes of the run, a mapping, or flags, a list or one text. ``plan`` is, unless given, TransformerEngine's
-    reuse of buffers where ``cuda_graph_impl`` is ``transformer_engine``, that of Megatron's own graphs where it is
-    ``local`` and they hold whole layers, over several ranks and without the overlap, and none otherwise.
+    with the sizes of the run, a mapping of names or of flags, or flags, a list or one text. ``plan`` is,
+    unless given, TransformerEngine's reuse of buffers where ``cuda_graph_impl`` is ``transformer_engine``, that of
+    Megatron's own graphs where it is ``local`` and they hold whole layers, over several ranks and without the
+    overlap, and none otherwise.
 
     >>> import capo
     >>> flags = "--pipeline-model-parallel-size 4 --num-layers 16 --num-microbatches 8"
@@ -226,7 +227,7 @@ def main(arguments):
         print(_USAGE, file=sys.stderr)
         return 2
     try:
-        found = check(flags)
+        found = check(flags if len(flags) > 1 else flags[0])  # one word is a command that was quoted
     except ValueError as problem:
         print(f"capo.megatron: {problem}", file=sys.stderr)
         return 2

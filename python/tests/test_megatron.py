@@ -179,7 +179,8 @@ def test_a_bias_loses_its_gradient_where_weight_gradients_are_delayed():
 
 LATENT = """--pipeline-model-parallel-size 4 --num-layers 8 --num-microbatches 8 --cuda-graph-impl transformer_engine
     --hidden-size 7168 --ffn-hidden-size 18432 --num-attention-heads 128
-    --seq-length 4096 --micro-batch-size 1 --kv-channels 128 --qk-layernorm
+    --seq-length 4096
+    --micro-batch-size 1 --kv-channels 128 --qk-layernorm
     --num-experts 256 --moe-router-topk 8 --moe-ffn-hidden-size 2048 --moe-shared-expert-intermediate-size 2048 --swiglu
     --expert-model-parallel-size 64 --multi-latent-attention --q-lora-rank 1536 --kv-lora-rank 512 --bf16"""
 
@@ -242,6 +243,23 @@ def test_a_command_is_one_text_as_well():
     assert capo.megatron.check(line).job.asked() == capo.megatron.check(line.replace("'", "").split()).job.asked()
 
 
+def test_a_recipe_is_a_mapping_of_flags():
+    recipe = {"--pipeline-model-parallel-size": 4, "--num-layers": 8, "--num-microbatches": 8, "--bf16": True, "--fp16": False,
+              "--cuda-graph-impl": "transformer_engine", "--cuda-graph-modules": "attn moe_router", "--num-experts": 8,
+              "--recompute-modules": ["moe_act", "layernorm"], "--pipeline-model-parallel-layout": "'Et|t*3|t*3|tL'"}
+    job = capo.megatron.job_of(recipe)
+    assert (job.pp, job.microbatches, job.layers) == (4, 8, [[1], [3], [3], [1]])
+    assert "graphs hold attn, moe_router of a layer" in job.notes[0] and job.refusal is None
+
+
+def test_flags_of_the_command_line_of_capo_are_named():
+    notes = capo.megatron.check("--pp 4 --vp 2 --num-layers 8 --num-microbatches 8").job.notes
+    assert notes == [
+        "--pp is not read: is --pipeline-model-parallel-size meant?",
+        "--vp is not read: is --num-virtual-stages-per-pipeline-rank meant?",
+    ]
+
+
 def test_weight_gradients_are_captured_where_a_graph_holds_their_product():
     def delayed(**changed):
         return capo.megatron.check(namespace(**(EXPERTS | OVERLAP | {"delay_wgrad_compute": True} | changed))).job.delayed_wgrad
@@ -258,6 +276,7 @@ def test_the_module_is_a_program():
 
     rejected = run(*FLAGS)
     assert rejected.returncode == 1 and "E01" in rejected.stdout
+    assert run(" ".join(FLAGS)).stdout == rejected.stdout, "a command that was quoted"
     short = run("--num-layers", "four")
     assert short.returncode == 2 and "num-layers" in short.stderr
     told = subprocess.run([sys.executable, "-m", "capo.megatron", "--help"], capture_output=True, text=True, check=False)
