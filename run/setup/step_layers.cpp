@@ -214,49 +214,62 @@ Refusal misfit(const StepLayer& from, const StepLayer& to) {
 Result<StepLayers, std::string> StepLayers::of(const PlannedStep& step) {
   StepLayers layers;
   const BufferTable& table = step.view().table();
-  const StageMap& map = *step.captured().map;
   for (std::size_t r = 0; r < table.ranks(); ++r) {
     const auto rank = static_cast<std::int32_t>(r);
     auto& first = layers.first_.emplace_back();
     for (std::int32_t chunk = 1; chunk <= static_cast<std::int32_t>(table.chunks(rank)); ++chunk) {
       first.push_back(layers.layers_.size());
       for (std::int32_t at = 0; at < table.layers(rank, chunk); ++at) {
-        const LayerFacts& facts = table.facts(rank, chunk, at);
-        if (facts.module == nullptr) {
-          return fmt::format("nothing is declared of layer {} of chunk {} of rank {}", at, chunk,
-                             rank);
-        }
-        const Module& module = *facts.module;
-        if (auto why = module_refusal(module)) return *why;
-        StepLayer layer{
-            .rank = rank,
-            .chunk = chunk,
-            .layer = at,
-            .shape = shape_of(module, facts),
-            .flags = module.flags,
-            .quantizes_each_time = facts.keeps_quantized_weight,
-            .codes_age = age_of_codes(step, module),
-            .bias_with_backward = makes_bias_with_backward(step, module),
-            .sizes_in_input = module.splits == Splits::Input && is_grouped(*module.kind)};
-        if (auto why = wrong_alias(module, facts)) return *why;
-        if (auto why = too_small(module, layer.shape, facts)) return *why;
-        layers.all_grouped_ = layers.all_grouped_ && layer.shape.grouped;
-        for (ParameterForm& form : parameter_forms(layer.shape, module.flags.single_weight)) {
-          if (is_bias(form.role)) form.single = module.flags.single_bias;
-          form.fused = is_of_product(form.role) && module.flags.fuse_wgrad_accumulation;
-          form.name = fmt::format("{}: {}", place_of(layer), name_of(form.role, layer.shape.kind));
-          layer.parameter[as_index(form.role)] =
-              static_cast<std::uint32_t>(layers.parameters_.size());
-          layers.parameters_.push_back(std::move(form));
-          layers.owner_.push_back(layers.layers_.size());
-        }
-        if (at > 0) {
-          if (auto why = misfit(layers.layers_.back(), layer)) return *why;
-        }
-        layers.layers_.push_back(std::move(layer));
+        if (auto why = layers.add(step, rank, chunk, at)) return *why;
       }
     }
   }
+  if (auto why = layers.misfit_of_stages(table, *step.captured().map)) return *why;
+  return layers;
+}
+
+std::optional<std::string> StepLayers::add(const PlannedStep& step, std::int32_t rank,
+                                           std::int32_t chunk, std::int32_t at) {
+  const LayerFacts& facts = step.view().table().facts(rank, chunk, at);
+  if (facts.module == nullptr) {
+    return fmt::format("nothing is declared of layer {} of chunk {} of rank {}", at, chunk, rank);
+  }
+  const Module& module = *facts.module;
+  if (auto why = module_refusal(module)) return why;
+  StepLayer layer{.rank = rank,
+                  .chunk = chunk,
+                  .layer = at,
+                  .shape = shape_of(module, facts),
+                  .flags = module.flags,
+                  .quantizes_each_time = facts.keeps_quantized_weight,
+                  .codes_age = age_of_codes(step, module),
+                  .bias_with_backward = makes_bias_with_backward(step, module),
+                  .sizes_in_input = module.splits == Splits::Input && is_grouped(*module.kind)};
+  if (auto why = wrong_alias(module, facts)) return why;
+  if (auto why = too_small(module, layer.shape, facts)) return why;
+  if (at > 0) {
+    if (auto why = misfit(layers_.back(), layer)) return why;
+  }
+  all_grouped_ = all_grouped_ && layer.shape.grouped;
+  add_parameters(layer);
+  layers_.push_back(std::move(layer));
+  return std::nullopt;
+}
+
+void StepLayers::add_parameters(StepLayer& layer) {
+  const ModuleFlags& flags = layer.flags;
+  for (ParameterForm& form : parameter_forms(layer.shape, flags.single_weight)) {
+    if (is_bias(form.role)) form.single = flags.single_bias;
+    form.fused = is_of_product(form.role) && flags.fuse_wgrad_accumulation;
+    form.name = fmt::format("{}: {}", place_of(layer), name_of(form.role, layer.shape.kind));
+    layer.parameter[as_index(form.role)] = static_cast<std::uint32_t>(parameters_.size());
+    parameters_.push_back(std::move(form));
+    owner_.push_back(layers_.size());
+  }
+}
+
+std::optional<std::string> StepLayers::misfit_of_stages(const BufferTable& table,
+                                                        const StageMap& map) const {
   for (std::int32_t stage = 0; map.wired() && stage < map.stages(); ++stage) {
     const std::int32_t next = map.after(stage);
     if (next == kNoStage) continue;
@@ -267,12 +280,11 @@ Result<StepLayers, std::string> StepLayers::of(const PlannedStep& step) {
       return fmt::format("chunk {} of rank {} has no layers, and a pipeline of stages needs them",
                          last == 0 ? from.chunk : to.chunk, last == 0 ? from.rank : to.rank);
     }
-    if (auto why =
-            misfit(layers.at(from.rank, from.chunk, last - 1), layers.at(to.rank, to.chunk, 0))) {
-      return *why;
+    if (auto why = misfit(at(from.rank, from.chunk, last - 1), at(to.rank, to.chunk, 0))) {
+      return why;
     }
   }
-  return layers;
+  return std::nullopt;
 }
 
 std::optional<std::string> module_refusal(const Module& module) {

@@ -66,6 +66,15 @@ class StepLayers {
   [[nodiscard]] bool all_grouped() const { return all_grouped_; }
 
  private:
+  /// Adds a layer with its parameters. Returns why it cannot be run.
+  [[nodiscard]] std::optional<std::string> add(const PlannedStep& step, std::int32_t rank,
+                                               std::int32_t chunk, std::int32_t at);
+  /// Numbers the parameters of a layer that comes next.
+  void add_parameters(StepLayer& layer);
+  /// Says which stage does not fit the one before it; nullopt if all do.
+  [[nodiscard]] std::optional<std::string> misfit_of_stages(const BufferTable& table,
+                                                            const StageMap& map) const;
+
   std::vector<StepLayer> layers_;
   std::vector<std::vector<std::size_t>> first_;  // by rank and chunk
   std::vector<ParameterForm> parameters_;
