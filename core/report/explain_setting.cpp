@@ -109,6 +109,59 @@ std::string chunks_of(const Setting& setting) {
   return fmt::format("{}", fmt::join(setting.chunks, ", "));
 }
 
+// Says how transfers run, for orders whose ranks communicate.
+void say_transfers(const Setting& setting, FactLines& lines) {
+  const Environment& across = setting.across;
+  if (judged_under_all(setting, "communicators")) {
+    lines.add("communicators", "any",
+              "the verdict holds with one for each rank, for each pair of ranks and for each "
+              "direction between two; findings say which of them they need");
+  } else {
+    lines.add("communicators", name_of(across.layout()), meaning(across.layout()));
+  }
+  if (across.made_lazily()) {
+    lines.add_value("comm-init", name_of(CommInit::Lazy), true,
+                    "a communicator is made where its members first use it, each of which waits "
+                    "there for all others");
+  }
+  if (judged_under_all(setting, "transfers")) {
+    lines.add("transfers", "any",
+              "the verdict holds whether a send ends when its receive does or by itself");
+  } else {
+    lines.add("transfers", transfers_text(across), meaning_of_sends(across));
+  }
+  lines.add_value("p2p", across.p2p ? name_of(*across.p2p) : "none", across.p2p.has_value(),
+                  across.p2p
+                      ? "transfers are those that Megatron's runtime calls around the computations"
+                      : "transfers are those that the orders write; where they write none, those "
+                        "that PyTorch adds");
+  if (across.ep_overlap) {
+    lines.add("ep-overlap", "on", "forward and backward of a step run as one");
+  }
+}
+
+// Says which streams and kernels devices have, as far as that is declared.
+void say_devices(const Environment& across, FactLines& lines) {
+  if (across.has_weight_stream()) {
+    lines.add_value("weight-stream", "on", true,
+                    "weight gradients run on a stream of their own, and nothing but a reduction "
+                    "waits for them");
+  }
+  if (across.architecture) {
+    lines.add(
+        "architecture", name_of(*across.architecture),
+        "captures are those of such a device: which recipes it runs, and with which products");
+  }
+  if (const auto version = across.cublaslt) {
+    lines.add("cublaslt", fmt::format("{}.{}", *version / 100, *version % 100),
+              "grouped products are those of this version");
+  }
+  if (!across.amax_group.empty()) {
+    lines.add("amax-group", fmt::format("{}", fmt::join(across.amax_group, ", ")),
+              "these ranks reduce the largest magnitudes of delayed scaling together");
+  }
+}
+
 }  // namespace
 
 std::string explain_setting(const Report& report) {
@@ -123,53 +176,8 @@ std::string explain_setting(const Report& report) {
       "microbatches", std::to_string(setting.microbatches),
       "of one step; if not declared, as many as most chunks run forward, or where the order names "
       "them the largest plus one");
-  if (setting.communicates) {
-    const Environment& across = setting.across;
-    if (judged_under_all(setting, "communicators")) {
-      lines.add("communicators", "any",
-                "the verdict holds with one for each rank, for each pair of ranks and for each "
-                "direction between two; findings say which of them they need");
-    } else {
-      lines.add("communicators", name_of(across.layout()), meaning(across.layout()));
-    }
-    if (across.made_lazily()) {
-      lines.add_value("comm-init", name_of(CommInit::Lazy), true,
-                      "a communicator is made where its members first use it, each of which waits "
-                      "there for all others");
-    }
-    if (judged_under_all(setting, "transfers")) {
-      lines.add("transfers", "any",
-                "the verdict holds whether a send ends when its receive does or by itself");
-    } else {
-      lines.add("transfers", transfers_text(across), meaning_of_sends(across));
-    }
-    lines.add_value(
-        "p2p", across.p2p ? name_of(*across.p2p) : "none", across.p2p.has_value(),
-        across.p2p ? "transfers are those that Megatron's runtime calls around the computations"
-                   : "transfers are those that the orders write; where they write none, those "
-                     "that PyTorch adds");
-    if (across.ep_overlap) {
-      lines.add("ep-overlap", "on", "forward and backward of a step run as one");
-    }
-  }
-  if (setting.across.has_weight_stream()) {
-    lines.add_value("weight-stream", "on", true,
-                    "weight gradients run on a stream of their own, and nothing but a reduction "
-                    "waits for them");
-  }
-  if (setting.across.architecture) {
-    lines.add(
-        "architecture", name_of(*setting.across.architecture),
-        "captures are those of such a device: which recipes it runs, and with which products");
-  }
-  if (const auto version = setting.across.cublaslt) {
-    lines.add("cublaslt", fmt::format("{}.{}", *version / 100, *version % 100),
-              "grouped products are those of this version");
-  }
-  if (!setting.across.amax_group.empty()) {
-    lines.add("amax-group", fmt::format("{}", fmt::join(setting.across.amax_group, ", ")),
-              "these ranks reduce the largest magnitudes of delayed scaling together");
-  }
+  if (setting.communicates) say_transfers(setting, lines);
+  say_devices(setting.across, lines);
   lines.add_value("plan", setting.plan ? name_of(*setting.plan) : "none", setting.plan.has_value(),
                   meaning(setting.plan));
   lines.add_value(
