@@ -20,6 +20,7 @@
 #include <set>
 #include <span>
 #include <utility>
+#include <vector>
 
 namespace capo::rules {
 
@@ -261,6 +262,66 @@ std::string undeclared_words(const PlanView& view) {
   }
 }
 
+// The most memory that a rank takes, and where.
+struct MostMemory {
+  bool early = false;  ///< in a pass before capture
+  std::uint32_t entry = 0;
+  std::int64_t buffers = 0;
+  std::int64_t needed = 0;  ///< with the weights
+};
+
+MostMemory most_memory(const RankMemory& memory) {
+  const bool early = memory.peaks_in_warm_up();
+  const std::int64_t buffers = early ? memory.warm_up : memory.peak();
+  return {.early = early,
+          .entry = early ? memory.warm_up_entry : memory.peak_entry,
+          .buffers = buffers,
+          .needed = buffers + memory.weights};
+}
+
+std::vector<Note> notes_of_budget(const PlanView& view, std::size_t rank, const MostMemory& most,
+                                  std::int64_t budget) {
+  const RankMemory& memory = view.plan().ranks[rank];
+  const std::int64_t least = view.memory()[rank].lower_bound + memory.weights;
+  std::vector<Note> notes{
+      {.text = fmt::format("no plan{} without hazards takes less than {} for this order",
+                           view.kind() == PlanKind::McoreLocal ? " whose layers copy," : "",
+                           byte_words(least)),
+       .span = std::nullopt}};
+  const std::int64_t captured = memory.peak() + memory.weights;
+  if (most.early && captured <= budget) {
+    notes.push_back({.text = fmt::format("captured and replayed it needs {}", byte_words(captured)),
+                     .span = std::nullopt});
+  }
+  return notes;
+}
+
+Diagnostic beyond_budget(const Context& context, std::size_t rank, const MostMemory& most,
+                         std::int64_t budget) {
+  const PlanView& view = context.plan_view();
+  const Wiring& wiring = *context.wirings().front();
+  const auto id = static_cast<std::int32_t>(rank);
+  const auto& entry = context.order_of(wiring, id).entries[most.entry];
+  const MemoryUser user{.rank = id, .entry = most.entry, .kind = entry.kind};
+  const std::int64_t weights = view.plan().ranks[rank].weights;
+  Diagnostic finding;
+  finding.message = fmt::format(
+      "rank {} needs {} at {}{}, more than the budget of {}: {} of buffers and {} of weights", rank,
+      byte_words(most.needed), memory_user_name(context, wiring, user),
+      most.early ? " in a pass before capture" : "", byte_words(budget), byte_words(most.buffers),
+      byte_words(weights));
+  finding.labels = {{entry.span(), most.early ? "the passes before capture take most here"
+                                              : "the peak is reached here"}};
+  finding.witness = {.kind = WitnessKind::Replay,
+                     .tasks = {memory_user_reference(context, wiring, user)}};
+  finding.notes = notes_of_budget(view, rank, most, budget);
+  const bool may_fit = view.memory()[rank].lower_bound + weights <= budget;
+  finding.help.text = may_fit && is_a_frameworks(view.kind())
+                          ? "capo's own plan may fit: --plan safe"
+                          : "fewer microbatches in flight, or smaller ones";
+  return finding;
+}
+
 // A rank's buffers and weights fit into the budget that was declared for it.
 //
 // It counts the buffers of the plan at its peak, or what TE's passes before capture take if that is
@@ -283,47 +344,10 @@ void over_budget(const Context& context, Findings& out) {
                   .edits = {}}});
     return;
   }
-  const Wiring& wiring = *context.wirings().front();
-  for (std::size_t r = 0; r < view.plan().ranks.size(); ++r) {
-    const RankMemory& memory = view.plan().ranks[r];
-    const bool early = memory.peaks_in_warm_up();
-    const std::int64_t buffers = early ? memory.warm_up : memory.peak();
-    const std::int64_t needed = buffers + memory.weights;
-    if (needed <= *budget || !out.found()) continue;
-    const MemoryUser user{.rank = static_cast<std::int32_t>(r),
-                          .entry = early ? memory.warm_up_entry : memory.peak_entry};
-    const OrderView& order = context.order_of(wiring, user.rank);
-    Diagnostic finding;
-    finding.message = fmt::format(
-        "rank {} needs {} at {}{}, more than the budget of {}: {} of buffers and {} of weights", r,
-        byte_words(needed),
-        memory_user_name(context, wiring, {user.rank, user.entry, order.entries[user.entry].kind}),
-        early ? " in a pass before capture" : "", byte_words(*budget), byte_words(buffers),
-        byte_words(memory.weights));
-    finding.labels = {
-        {order.entries[user.entry].span(),
-         early ? "the passes before capture take most here" : "the peak is reached here"}};
-    finding.witness = {
-        .kind = WitnessKind::Replay,
-        .tasks = {memory_user_reference(context, wiring,
-                                        {user.rank, user.entry, order.entries[user.entry].kind})}};
-    const std::int64_t least = view.memory()[r].lower_bound + memory.weights;
-    finding.notes.push_back(
-        {.text = fmt::format("no plan{} without hazards takes less than {} for this order",
-                             view.kind() == PlanKind::McoreLocal ? " whose layers copy," : "",
-                             byte_words(least)),
-         .span = std::nullopt});
-    if (early && memory.peak() + memory.weights <= *budget) {
-      finding.notes.push_back({.text = fmt::format("captured and replayed it needs {}",
-                                                   byte_words(memory.peak() + memory.weights)),
-                               .span = std::nullopt});
-    }
-    if (least <= *budget && is_a_frameworks(view.kind())) {
-      finding.help.text = "capo's own plan may fit: --plan safe";
-    } else {
-      finding.help.text = "fewer microbatches in flight, or smaller ones";
-    }
-    out.report(std::move(finding));
+  for (std::size_t rank = 0; rank < view.plan().ranks.size(); ++rank) {
+    const MostMemory most = most_memory(view.plan().ranks[rank]);
+    if (most.needed <= *budget || !out.found()) continue;
+    out.report(beyond_budget(context, rank, most, *budget));
   }
 }
 
