@@ -95,12 +95,13 @@ int refuse_unverified(const JudgedInput& judged, const NotVerified& why, const R
   }
   const bool by_verdict = !request.unchecked && !accepted;
   const int code = why.result.verdict == Verdict::NoVerdict ? kNoVerdict : kFindings;
-  (void)tell_why_not(request, engine.name(), name_of(why.result.verdict), input.source.name,
-                     by_verdict ? run::reason_of(why.result) : why.reason, &why.result, code);
+  const int told =
+      tell_why_not(request, engine.name(), name_of(why.result.verdict), input.source.name,
+                   by_verdict ? run::reason_of(why.result) : why.reason, &why.result, code);
   if (by_verdict && request.format == TextOrJson::Text && can_be_admitted(why.result)) {
     print_stderr("  help: --unchecked runs it all the same, and shows who is hurt\n");
   }
-  return code;
+  return told;
 }
 
 int report_failure(const run::RunFailure& failure, const RunRequest& request,

@@ -58,8 +58,9 @@ CudaStatus launch_one(const C& call, cudaStream_t stream, Room room) {
         function, cudaFuncAttributeMaxDynamicSharedMemorySize, launch.shared_bytes));
     if (!status.ok()) return status;
   }
-  const std::int64_t left = std::max<std::int64_t>(launch.at_once - kExchangeBlocks, 1);
-  const bool leaves = room == Room::LeaveToExchanges && launch.at_once > 0;
+  // A device of so few multiprocessors leaves none: one block is no cluster of two.
+  const std::int64_t left = launch.at_once - kExchangeBlocks;
+  const bool leaves = room == Room::LeaveToExchanges && left > 0;
   // Named, since a message quotes the call.
   const dim3 blocks(static_cast<unsigned>(leaves ? std::min(launch.blocks, left) : launch.blocks));
   const dim3 threads(static_cast<unsigned>(launch.threads));

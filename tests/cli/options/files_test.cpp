@@ -220,6 +220,7 @@ TEST_F(Files, AFullStandardOutputIsNoSuccess) {
       {"check", "--batch", batch},
       {"convert", "--order", "[1, -1]", "--to", "json"},
       {"explain", "I01"},
+      {"run", "--order", "[1]", "--format", "json"},
       {"rules"},
       {"rules", "--markdown"},
       {"--version"},
