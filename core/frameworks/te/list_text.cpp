@@ -73,6 +73,12 @@ std::optional<Call> call_at(std::string_view text) {
 //
 //   [rank1]: _order=[1, -1]
 //   [rank0]: _order=[1, 1, -1, -1]     these are ranks 0 and 1, the second line first
+//
+// Megatron-LM logs one rank of each stage of the pipeline by its number among all, so that its
+// ranks are 0, n, 2n and so on; and where the overlap of expert parallelism cuts chunks into
+// layers, a second line, whose list is the one that is captured.
+constexpr std::string_view kMegatronOrder = "ORDER [";
+constexpr std::string_view kMegatronLayerOrder = "ORDER after overlap_moe_expert_parallel_comm [";
 
 // A list that stands in a line of a log.
 struct LoggedList {
@@ -111,9 +117,12 @@ LoggedList logged_list(std::string_view prefix, std::size_t offset) {
   return list;
 }
 
+enum class Numbered { OneByOne, ByStages };
+
 // The lists in the order of their ranks, 0 and up; in the order of their lines if none names its
 // rank. Refuses lists of which only some do, and ranks that are missing or occur twice.
-Read<std::vector<std::size_t>> order_of_ranks(const std::vector<LoggedList>& lists) {
+Read<std::vector<std::size_t>> order_of_ranks(const std::vector<LoggedList>& lists,
+                                              Numbered numbered) {
   std::vector<std::size_t> order(lists.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const auto named = [](const LoggedList& list) { return list.rank.has_value(); };
@@ -124,8 +133,11 @@ Read<std::vector<std::size_t>> order_of_ranks(const std::vector<LoggedList>& lis
   }
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return *lists[a].rank < *lists[b].rank; });
-  for (std::size_t rank = 0; rank < order.size(); ++rank) {
-    const LoggedList& list = lists[order[rank]];
+  const std::uint32_t second = numbered == Numbered::ByStages ? *lists[order[1]].rank : 1;
+  const std::size_t step = std::max<std::uint32_t>(second, 1);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const LoggedList& list = lists[order[i]];
+    const std::size_t rank = i * step;
     if (*list.rank == rank) continue;
     return refused(list, *list.rank < rank ? fmt::format("rank {} has a second line", *list.rank)
                                            : fmt::format("rank {} has a line, and rank {} has none",
@@ -146,7 +158,13 @@ class Reader {
       return malformed(span_of(0, text_.size()), "the input holds no order",
                        "write one such as `[1, -1]`; an empty order is `[]`");
     }
-    const std::size_t logged = find_assignment(at_);
+    std::size_t logged = find_assignment(at_);
+    if (logged == text_.size()) {
+      for (const std::string_view name : {kMegatronOrder, kMegatronLayerOrder}) {
+        if (find_named(name, at_) < text_.size()) megatron_ = name;
+      }
+      logged = find_logged(at_);
+    }
     Maybe refusal = logged < text_.size() ? read_log(logged)
                     : list_begins()       ? read_lists()
                                           : read_bare();
@@ -205,7 +223,8 @@ class Reader {
     }
   }
 
-  // Every list behind `order=`; what else stands in its line is not read.
+  // Every list behind `order=`, or behind Megatron's words; what else stands in its line is not
+  // read.
   Maybe read_log(std::size_t value) {
     std::vector<LoggedList> logged;
     while (value < text_.size()) {
@@ -216,12 +235,17 @@ class Reader {
       if (auto refusal = read_list(Level::Top)) return refusal;
       const std::size_t end = std::min(text_.find('\n', at_), text_.size());
       note_layers(text_.substr(at_, end - at_));
-      value = find_assignment(end);
+      value = find_logged(end);
     }
     at_ = text_.size();
     if (logged.size() < 2 || logged.size() != out_.begins.size()) return std::nullopt;
-    auto order = order_of_ranks(logged);
+    auto order =
+        order_of_ranks(logged, megatron_.empty() ? Numbered::OneByOne : Numbered::ByStages);
     if (!order) return order.error();
+    if (const auto last = logged[order->back()].rank; last && *last >= logged.size()) {
+      out_.notes.push_back(fmt::format("ranks 0 to {} of the log, by {}, are ranks 0 to {} here",
+                                       *last, *last / (logged.size() - 1), logged.size() - 1));
+    }
     return put_in_order(*order);
   }
 
@@ -244,6 +268,21 @@ class Reader {
     noted_layers_ = true;
     out_.notes.push_back(
         fmt::format("`{}` behind the list is not read; --layers-per-chunk says it", kLayers));
+  }
+
+  [[nodiscard]] std::size_t find_logged(std::size_t from) {
+    return megatron_.empty() ? find_assignment(from) : find_named(megatron_, from);
+  }
+
+  // The same of the list that the words end with, which are none in a comment.
+  [[nodiscard]] std::size_t find_named(std::string_view words, std::size_t from) const {
+    for (std::size_t at = text_.find(words, from); at < text_.size();
+         at = text_.find(words, at + 1)) {
+      const std::size_t line = text_.rfind('\n', at) + 1;
+      const bool comment = text_.substr(line, at - line).find('#') != std::string_view::npos;
+      if (!comment) return at + words.size() - 1;
+    }
+    return text_.size();
   }
 
   // The place at which the list behind the next `order=` begins; the end of the text if there is
@@ -516,6 +555,7 @@ class Reader {
   bool points_ = false;  // the rank has a number such as `1.`
   bool has_printed_floats_ = false;
   bool noted_layers_ = false;
+  std::string_view megatron_;  ///< the words before each list of Megatron's log; else empty
   TeLists out_;
 };
 

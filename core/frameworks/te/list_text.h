@@ -9,6 +9,7 @@
 //
 //   (1, -1)   [np.int64(1), np.float64(-1.5)]   tensor([1, -1], device='cuda:0')   [ 1. -1. -1.5]
 //   10:02 [INFO] rank 1: _order=[1, -1], ...    the list behind `order=`, and no more of the line
+//   Rank 8: ORDER [1, -1]                       as Megatron-LM logs it
 //   [[1, -1], [1, -1]], or a list a line        the ranks of one schedule
 //
 // NumPy and PyTorch print whole floats where an array holds a half. Such a float names the chunk in

@@ -139,6 +139,37 @@ TEST(LoggedLists, RanksThatAreNoneOfOnePipelineAreRefused) {
 
 // --- ranks ---------------------------------------------------------------------------------------
 
+TEST(LoggedLists, OfMegatronAreOfOneRankOfEachStage) {
+  EXPECT_EQ(read("Rank 0: ORDER [1, -1]\n"), "[1, -1]\n");
+  const std::string log =
+      " > building datasets [0, 1]\n"
+      "[2026-11-02 10:11:12] 1: Rank 8: ORDER [1, -1, 1, -1]\n"
+      "DEBUG:megatron.core.transformer.cuda_graphs:Rank 0: ORDER [1, 1, -1, -1]\n"
+      "# Rank 0: ORDER [2, -2]\n"
+      "Rank 16: ORDER [1, -1, 1, -1]\ntraining ...\n";
+  EXPECT_EQ(read(log), "[1, 1, -1, -1]\n[1, -1, 1, -1]\n[1, -1, 1, -1]\n");
+  EXPECT_EQ(notes_of(log),
+            std::vector<std::string>{"ranks 0 to 16 of the log, by 8, are ranks 0 to 2 here"});
+  EXPECT_EQ(notes_of("Rank 0: ORDER [1, -1]\nRank 1: ORDER [1, -1]\n"), std::vector<std::string>{});
+}
+
+TEST(LoggedLists, OfMegatronByLayerAreTheOnesThatAreCaptured) {
+  EXPECT_EQ(
+      read("Rank 0: ORDER [1, -1]\n"
+           "Rank 0: ORDER after overlap_moe_expert_parallel_comm [1, 2, -2, -2.5, -1, -1.5]\n"),
+      "[1, 2, -2, -2.5, -1, -1.5]\n");
+}
+
+TEST(LoggedLists, OfMegatronAreOfAllStages) {
+  EXPECT_EQ(read("Rank 0: ORDER [1, -1]\nRank 8: ORDER [1, -1]\nRank 24: ORDER [1, -1]\n"),
+            "rank 24 has a line, and rank 16 has none @49");
+  EXPECT_EQ(read("Rank 8: ORDER [1, -1]\nRank 16: ORDER [1, -1]\n"),
+            "rank 8 has a line, and rank 0 has none @5");
+  EXPECT_EQ(read("Rank 0: ORDER [1, -1]\nRank 0: ORDER [1, -1]\n"), "rank 0 has a second line @27");
+  EXPECT_EQ(read("Rank 0: ORDER [1, -1\n"), "this bracket is never closed @14");
+  EXPECT_EQ(read("order of Rank 0: [1, -1]"), "`order` is not a number @0");
+}
+
 TEST(ListsOfRanks, AreAListOfListsOrAListALine) {
   for (const char* text :
        {"[[1, 1, -1, -1], [1, -1]]", "[1, 1, -1, -1]\n[1, -1]\n", "[1, 1, -1, -1], [1, -1]",
