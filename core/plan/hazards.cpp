@@ -58,9 +58,9 @@ HazardFinder::EventId HazardFinder::note(const MemoryUser& user, Point point, Po
 
 void HazardFinder::add(BufferId victim, BufferId taker, EventId writer, EventId reader, bool race,
                        bool window) {
-  if (victim >= table_.all()) victim -= static_cast<BufferId>(table_.all());
-  const Hazard hazard{.victim = table_.at(victim),
-                      .taker = taker,
+  const auto all = static_cast<BufferId>(table_.all());
+  const Hazard hazard{.victim = table_.at(victim < all ? victim : victim - all),
+                      .taker = taker < all ? taker : taker - all,
                       .writer = events_[writer].user,
                       .reader = events_[reader].user,
                       .race = race,
@@ -80,37 +80,42 @@ void HazardFinder::add(BufferId victim, BufferId taker, EventId writer, EventId 
 void HazardFinder::write(BufferId buffer, std::int64_t bytes, EventId event, const Clock& clock) {
   const std::int64_t begin = plan_.at(buffer);
   if (begin == kNowhere) return;
-  const std::int64_t made = plan_.made_at(buffer);
-  const State written{.taken_by = kNone, .last_use = event, .taker = kNoBuffer, .raced = kNone};
-  if (made != kNowhere) {
-    claim({made, made + bytes}, buffer, made_of(buffer), event, clock);
-    state_of(made_of(buffer)) = written;
-  }
-  claim({begin, begin + bytes}, buffer, buffer, event, clock);
-  state_of(buffer) = written;
+  BufferId rival = kNoBuffer;
+  const auto write_at = [&](std::int64_t at, BufferId owner) {
+    const BufferId found = claim({at, at + bytes}, buffer, owner, event, clock);
+    state_of(owner) = {.last_use = event, .written_by = event};
+    if (found == kNoBuffer) return;
+    rival_[owner] = found;
+    rival = found;
+  };
+  if (const auto made = plan_.made_at(buffer); made != kNowhere) write_at(made, made_of(buffer));
+  write_at(begin, buffer);
+  if (rival != kNoBuffer) add(buffer, rival, state_of(rival).written_by, event, true, false);
 }
 
 // The taker writes a range, which is the owner's from now on.
-void HazardFinder::claim(Range range, BufferId taker, BufferId owner, EventId event,
-                         const Clock& clock) {
+BufferId HazardFinder::claim(Range range, BufferId taker, BufferId owner, EventId event,
+                             const Clock& clock) {
   const auto [begin, end] = range;
-  if (end == begin) return;  // an empty range takes nothing over
+  if (end == begin) return kNoBuffer;  // an empty range takes nothing over
   if (BufferId* unit = unit_at(begin)) {
-    if (*unit != kNoBuffer) take_over(*unit, taker, event, clock);
+    const BufferId loser = *unit;
     *unit = owner;
-    return;
+    return loser == kNoBuffer ? kNoBuffer : take_over(loser, taker, event, clock);
   }
   auto at = held_.lower_bound(begin);
   if (at != held_.begin() && std::prev(at)->second.end > begin) --at;
   const bool slot_alike = at != held_.end() && at->first == begin && at->second.end == end;
   if (slot_alike) {
-    take_over(at->second.owner, taker, event, clock);
+    const BufferId loser = at->second.owner;
     at->second.owner = owner;
-    return;
+    return take_over(loser, taker, event, clock);
   }
+  BufferId rival = kNoBuffer;
   while (at != held_.end() && at->first < end) {
     const auto [from, loser] = *at;
-    take_over(loser.owner, taker, event, clock);
+    const BufferId found = take_over(loser.owner, taker, event, clock);
+    if (rival == kNoBuffer) rival = found;
     at = held_.erase(at);
     if (from < begin) held_.emplace(from, Held{.owner = loser.owner, .end = begin});
     if (loser.end > end) {
@@ -119,6 +124,7 @@ void HazardFinder::claim(Range range, BufferId taker, BufferId owner, EventId ev
     }
   }
   held_.emplace(begin, Held{.owner = owner, .end = end});
+  return rival;
 }
 
 BufferId* HazardFinder::unit_at(std::int64_t address) {
@@ -130,20 +136,31 @@ BufferId* HazardFinder::unit_at(std::int64_t address) {
   return &owners[offset];
 }
 
-void HazardFinder::take_over(BufferId loser, BufferId taker, EventId event, const Clock& clock) {
+BufferId HazardFinder::take_over(BufferId loser, BufferId taker, EventId event,
+                                 const Clock& clock) {
   State& state = state_of(loser);
   // Somebody who takes over what is left of it is no second hazard for the same reader.
   if (state.taken_by == kNone) {
     state.taken_by = event;
     state.taker = taker;
   }
-  if (state.raced == state.last_use) return;
-  // Layers of one piece of work run one after another.
-  const bool same = events_[state.last_use].user == events_[event].user;
-  if (!same && !over(state.last_use, clock)) {
+  // Once the last use is over, so is the write before it, also where the course does not tell.
+  const bool races = beside(state.last_use, event, clock);
+  if (races && state.raced != state.last_use) {
     state.raced = state.last_use;
     add(loser, taker, event, state.last_use, true, false);
   }
+  if (races && beside(state.written_by, event, clock)) return loser;
+  const auto rival = rival_.find(loser);
+  if (rival == rival_.end()) return kNoBuffer;
+  const State& later = state_of(rival->second);
+  const bool still = beside(later.last_use, event, clock) && beside(later.written_by, event, clock);
+  return still ? rival->second : kNoBuffer;
+}
+
+// Layers of one piece of work run one after another.
+bool HazardFinder::beside(EventId other, EventId event, const Clock& clock) const {
+  return events_[other].user != events_[event].user && !over(other, clock);
 }
 
 void HazardFinder::read(BufferId buffer, EventId event, const Clock& clock, bool window) {

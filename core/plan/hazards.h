@@ -8,6 +8,11 @@
 // race). A write beside reads that are not over for certain is the same race, seen from the other
 // side. The finder does not ask whose plan it is; capo's own has no hazard.
 //
+// Two writes that nothing orders make victims of both buffers, since either may be the later one;
+// the reader is then the work that wrote the buffer. A write is held against whoever owns the
+// memory at that time: where several race for one place, those that have passed it on may be hurt
+// too and have no hazard, but then others have.
+//
 // One victim has one hazard for each reader. Tested by hazards_test.cpp against rows that the
 // unmodified graph.py made on an H200, and against a brute-force replay with version tags in
 // testing/oracle.
@@ -190,6 +195,7 @@ class HazardFinder final : public CourseVisitor {
     EventId last_use = kNone;
     BufferId taker = kNoBuffer;
     EventId raced = kNone;  // a use that was found beside a taker
+    EventId written_by = kNone;
   };
 
   // The owner of a range of memory that begins at the key. Where sizes are not declared every range
@@ -206,7 +212,8 @@ class HazardFinder final : public CourseVisitor {
     std::array<std::vector<BufferId>, kRegions.size()> owners;
   };
 
-  void take_over(BufferId loser, BufferId taker, EventId event, const Clock& clock);
+  /// Returns a buffer that lay there and that may be written after the taker, or kNoBuffer.
+  BufferId take_over(BufferId loser, BufferId taker, EventId event, const Clock& clock);
   void write(BufferId buffer, std::int64_t bytes, EventId event, const Clock& clock);
   // Returns the number of what a graph makes before it is copied to the buffer's place.
   [[nodiscard]] BufferId made_of(BufferId buffer) const {
@@ -216,7 +223,8 @@ class HazardFinder final : public CourseVisitor {
     std::int64_t begin = 0;
     std::int64_t end = 0;
   };
-  void claim(Range range, BufferId taker, BufferId owner, EventId event, const Clock& clock);
+  /// Returns the first that take_over() returns of what lay in the range.
+  BufferId claim(Range range, BufferId taker, BufferId owner, EventId event, const Clock& clock);
   /// Null if sizes are declared, or the address is beyond all that could be there.
   [[nodiscard]] BufferId* unit_at(std::int64_t address);
   [[nodiscard]] State& state_of(BufferId buffer) {
@@ -227,6 +235,8 @@ class HazardFinder final : public CourseVisitor {
   void read(BufferId buffer, EventId event, const Clock& clock, bool window = false);
   EventId note(const MemoryUser& user, Point point, Point received);
   void add(BufferId victim, BufferId taker, EventId writer, EventId reader, bool race, bool window);
+  /// Whether nothing orders `other` with the event at hand, and they are not of one work.
+  [[nodiscard]] bool beside(EventId other, EventId event, const Clock& clock) const;
   [[nodiscard]] bool over(EventId event, const Clock& clock) const {
     return clock.after(events_[event].point) || clock.after(events_[event].received);
   }
@@ -237,7 +247,8 @@ class HazardFinder final : public CourseVisitor {
   RankBuffers buffers_;
   HazardList& found_;
   bool has_receives_;
-  std::vector<State> states_;  // by buffer of the rank, and behind these by what is made
+  std::vector<State> states_;           // by buffer of the rank, and behind these by what is made
+  std::map<BufferId, BufferId> rival_;  // of an owner: the buffer that may be written after it
   std::map<std::int64_t, Held> held_;
   Units units_;
   BufferId handed_on_ = kNoBuffer;  // the grad input that a send may still be reading

@@ -269,7 +269,8 @@ TEST(Hazards, MembersOfACompositeRace) {
   Plan plan = apart(table);
   plan.address[table.id(0, 1, 0, 1, BufferKind::StaticInput)] =
       plan.address[table.id(0, 1, 0, 0, BufferKind::GradOutput)];
-  EXPECT_EQ(words_of(step.hazards(plan)), Lines{"grad output of 1.0 by 2, read at 1, a race"});
+  EXPECT_EQ(words_of(step.hazards(plan)), (Lines{"grad output of 1.0 by 2, read at 1, a race",
+                                                 "static input of 1.1 by 1, read at 2, a race"}));
 }
 
 TEST(Hazards, ABufferTakenOverInPartsRacesOnceWithItsReader) {
@@ -279,7 +280,9 @@ TEST(Hazards, ABufferTakenOverInPartsRacesOnceWithItsReader) {
   const std::int64_t at = plan.address[table.id(0, 1, 0, 0, BufferKind::GradOutput)];
   plan.address[table.id(0, 1, 0, 1, BufferKind::StaticInput)] = at - 4;
   plan.address[table.id(0, 1, 0, 1, BufferKind::Output)] = at + 4;
-  EXPECT_EQ(words_of(step.hazards(plan)), Lines{"grad output of 1.0 by 2, read at 1, a race"});
+  EXPECT_EQ(words_of(step.hazards(plan)), (Lines{"grad output of 1.0 by 2, read at 1, a race",
+                                                 "static input of 1.1 by 1, read at 2, a race",
+                                                 "output of 1.1 by 1, read at 2, a race"}));
 }
 
 // W1.0 runs beside F1.1 on a stream of its own.
@@ -296,6 +299,35 @@ TEST(Hazards, AStreamOfWeightGradientsRacesWithWhatIsLaunchedBehindThem) {
   EXPECT_EQ(words_of(beside.hazards(PlanKind::Safe)), Lines{});
   EXPECT_FALSE(beside.hazards(behind.plan(PlanKind::Safe)).empty())
       << "a plan for one stream is none for two";
+}
+
+// W1.0 writes its scratch beside F1.1, and still beside F1.2: either write may be the later one.
+TEST(Hazards, OfTwoWritesThatNothingOrdersEitherHurtsTheOther) {
+  const PlannedStep step(one_rank("F1.0 B1.0 W1.0 F1.1 B1.1 W1.1 F1.2 B1.2 W1.2", 3),
+                         all_of(sized_module()), {.aliases = Aliases{}}, {.weight_stream = true});
+  const BufferTable& table = step.table();
+  Plan plan = apart(table);
+  const std::int64_t at = plan.address[table.id(0, 1, 0, 0, BufferKind::Scratch)];
+  plan.address[table.id(0, 1, 0, 1, BufferKind::Output)] = at;
+  EXPECT_EQ(words_of(step.hazards(plan)), (Lines{"scratch of 1.0 by 3, read at 2, a race",
+                                                 "output of 1.1 by 2, read at 3, a race"}));
+  plan.address[table.id(0, 1, 0, 2, BufferKind::Output)] = at;
+  EXPECT_EQ(words_of(step.hazards(plan)), (Lines{"scratch of 1.0 by 3, read at 2, a race",
+                                                 "output of 1.1 by 2, read at 3, a race",
+                                                 "output of 1.2 by 2, read at 6, a race"}));
+}
+
+// B1.0 has written two of the buffers in the range of what F1.1 writes, and hurts it once.
+TEST(Hazards, AWriteHasOneHazardForEachRival) {
+  const PlannedStep step(one_rank("F1.0 (B1.0 F1.1) B1.1", 2), all_of(sized_module()));
+  const BufferTable& table = step.table();
+  Plan plan = apart(table);
+  const std::int64_t at = plan.address[table.id(0, 1, 0, 1, BufferKind::Activations)];
+  plan.address[table.id(0, 1, 0, 0, BufferKind::GradOutput)] = at;
+  plan.address[table.id(0, 1, 0, 0, BufferKind::GradInput)] = at + 8;
+  EXPECT_EQ(words_of(step.hazards(plan)), (Lines{"grad output of 1.0 by 2, read at 1, a race",
+                                                 "grad input of 1.0 by 2, read at 1, a race",
+                                                 "activations of 1.1 by 1, read at 2, a race"}));
 }
 
 // Rank 0 sends its output, and its next forward writes over it.

@@ -237,13 +237,17 @@ TEST(SlotRace, SaysWhereMemoryIsWrittenAndReadByOnePieceOfWork) {
   const Checked checked = check_beside("[1, 2, -2, -2.5, -1, -1.5]",
                                        {.kind = PlanKind::Te, .aliases = Aliases{.input = true}});
   const auto found = checked.of(Family::Streams);
-  ASSERT_EQ(found.size(), 2u);
+  ASSERT_EQ(found.size(), 3u);
   EXPECT_EQ(
       found[1].message,
       "`-2.5` at index 3 reads the scratch of chunk 2, microbatch 0 while `-1` at index 4 may "
       "overwrite it: nothing orders the two (possible: it depends on the allocator)");
   EXPECT_EQ(found[1].labels.size(), 2u);
   EXPECT_EQ(found[1].witness.tasks.front(), (WitnessEntry{0, 3, "-2.5", "W(c2,m0)"}));
+  EXPECT_EQ(
+      found[2].message,
+      "`-1` at index 4 reads the grad input of chunk 1, microbatch 0 while `-2.5` at index 3 may "
+      "overwrite it: nothing orders the two (possible: it depends on the allocator)");
 }
 
 TEST(SlotRace, WithoutAPlanIsAWarning) {

@@ -120,6 +120,22 @@ TEST(Races, ThatCanShowAreForcedBeforeThoseThatCannot) {
   }
 }
 
+// W1.0 makes its scratch where B1.1 leaves what W1.1 reads. Launched the one before the other they
+// hurt W1.1, and W1.0 would be hurt between two of its kernels.
+TEST(Races, OfTwoWritersNameBothVictims) {
+  Module module = small(ModuleKind::Linear);
+  module.flags.gathered_grad_output = true;
+  CheckOptions options = every_layer(module, PlanKind::Te);
+  options.environment.weight_stream = true;
+  const auto plan = admitted(typed("[1, -1, -1.5, 1, -1, -1.5]"), options);
+  for (const Granularity graphs : kGranularities) {
+    const RunReport report = report_of(plan, {.graphs = graphs, .replays = 1});
+    EXPECT_EQ(report.victims.other, (std::set<Victim>{{0, 1, 0}, {0, 1, 1}}));
+    EXPECT_EQ(report.victims, report.predicted);
+    EXPECT_FALSE(report.bit_equal);
+  }
+}
+
 // Each victim reads NaN, as poison or computed from it. These are different bits on a device, and
 // so they are here: two gradients in one place, of groups of other sizes, would be the same
 // otherwise.
