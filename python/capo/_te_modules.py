@@ -13,6 +13,14 @@ _KINDS = {
     "TransformerLayer": "transformer-layer",
     "MoETransformerLayer": "transformer-layer",
 }
+# TransformerEngine's recipes by capo's names.
+_RECIPES = {
+    "DelayedScaling": "delayed",
+    "Float8CurrentScaling": "current",
+    "Float8BlockScaling": "block",
+    "MXFP8BlockScaling": "mxfp8",
+    "NVFP4BlockScaling": "nvfp4",
+}
 _DTYPES = {"torch.bfloat16": "bf16", "torch.float16": "fp16", "torch.float32": "fp32"}
 _PACKAGES = ("transformer_engine", "megatron")
 
@@ -48,6 +56,28 @@ def _fuses(module):
     return any(said) if said else None
 
 
+def _makes_bias_gradient(module):
+    """Whether a part that delays its weight gradient has a bias which its product adds, and whose gradient comes with it."""
+    return any(
+        getattr(part, "apply_bias", False) is True and getattr(part, "gemm_bias_unfused_add", False) is not True and delays(part)
+        for part in _parts(module)
+    )
+
+
+def recipes_of(named, callables):
+    """Of each callable what the arguments of make_graphed_callables say of its recipe, as members of a module.
+
+    A recipe that capo does not know, and TransformerEngine's default, make copies as all of them do.
+    """
+    enabled = named.get("enabled") if named.get("enabled") is not None else named.get("fp8_enabled")
+    each = list(enabled) if isinstance(enabled, (tuple, list)) else [enabled] * callables
+    recipe = named.get("recipe") if named.get("recipe") is not None else named.get("fp8_recipe")
+    word = next((_RECIPES[base.__name__] for base in type(recipe).__mro__ if base.__name__ in _RECIPES), "current")
+    wide = getattr(recipe, "backward_override", None) == "high_precision"
+    quantized = {"recipe": word, "flags": {"high_precision_backward": True} if wide else {}}
+    return [quantized if on else {} for on in each]
+
+
 def _has_hooks(module):
     """Whether PyTorch has hooks of this callable itself, as graph.py looks for them; those of its parts do not count."""
     kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
@@ -76,8 +106,8 @@ def _signature(arguments):
     return [(tuple(each.shape), str(each.dtype)) for each in _tensors(arguments)]
 
 
-def _declared(module, samples):
-    """One callable; ``samples`` are its arguments for each microbatch."""
+def _declared(module, samples, recipe):
+    """One callable; ``samples`` are its arguments for each microbatch, ``recipe`` is one of ``recipes_of``."""
     declared = {}
     if kind := _kind(module):
         declared["kind"] = kind
@@ -85,7 +115,12 @@ def _declared(module, samples):
     flags = {} if fuses is None else {"delay_wgrad": delays(module), "fuse_wgrad_accumulation": fuses}
     if _has_hooks(module):
         flags["hooks"] = True
+    if _makes_bias_gradient(module):
+        flags["bias"] = True
+    flags |= recipe.get("flags", {})
     declared["flags"] = flags
+    if "recipe" in recipe:
+        declared["recipe"] = recipe["recipe"]
     tensors = _tensors(samples[0]) if samples else []
     if not tensors or any(_signature(each) != _signature(samples[0]) for each in samples):
         return declared
@@ -116,7 +151,7 @@ def layers_of(order, num_layers_per_chunk, callables):
     return [int(layers)] * chunks if isinstance(layers, int) else [int(each) for each in layers]
 
 
-def model_of(callables, sample_args, layers, microbatches):
+def model_of(callables, sample_args, layers, microbatches, recipes=()):
     """The model.json of a call with an order; None if its counts do not fit each other.
 
     ``layers`` is how many callables each chunk has. Sample arguments come chunk by chunk, in a chunk
@@ -130,7 +165,7 @@ def model_of(callables, sample_args, layers, microbatches):
         for layer in range(count):
             samples = [sample_args[begin + m * count + layer] for m in range(microbatches)]
             name = f"layer{at + layer}"
-            modules[name] = _declared(callables[at + layer], samples)
+            modules[name] = _declared(callables[at + layer], samples, recipes[at + layer] if at + layer < len(recipes) else {})
             chunk.append(name)
         chunks.append(chunk)
         at += count

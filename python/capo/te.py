@@ -16,7 +16,7 @@ import warnings
 
 from capo._check import check
 from capo._hook import NAME, Replacements, holding, loaded_functions
-from capo._te_modules import delays, layers_of, model_of
+from capo._te_modules import delays, layers_of, model_of, recipes_of
 
 
 class CaptureWarning(UserWarning):
@@ -28,11 +28,12 @@ def _is_numbers(order):
     return all(isinstance(entry, (int, float)) or hasattr(entry, "__float__") for entry in order)
 
 
-def judge(modules, order, num_layers_per_chunk=None, reuse=False, sample_args=(), **declared):
+def judge(modules, order, num_layers_per_chunk=None, reuse=False, sample_args=(), recipes=(), **declared):
     """The report on a call of make_graphed_callables, out of its own arguments.
 
     Modules are read for their kinds and flags, sample arguments for shapes and types
-    (``_te_modules``); ``declared`` is handed on to ``capo.check`` and overrules what was read.
+    (``_te_modules``); ``recipes`` are members of model.json of each, as ``recipes_of`` reads them off
+    the call, and ``declared`` is handed on to ``capo.check`` and overrules what was read.
     """
     callables = list(modules) if isinstance(modules, (tuple, list)) else [modules]
     if _is_numbers(order):
@@ -41,7 +42,7 @@ def judge(modules, order, num_layers_per_chunk=None, reuse=False, sample_args=()
         of = [chunk for chunk, count in enumerate(layers, 1) for _ in range(count)]
         delaying = sorted({chunk for chunk, module in zip(of, callables) if delays(module)})
         declared.setdefault("delayed", delaying or None)
-        declared.setdefault("modules", model_of(callables, sample_args, layers, microbatches))
+        declared.setdefault("modules", model_of(callables, sample_args, layers, microbatches, recipes))
     declared.setdefault("plan", "te" if reuse else None)
     declared.setdefault("weight_stream", False)  # replays are launched where their caller stands
     declared.setdefault("profiles", ("sound", "te"))
@@ -124,6 +125,7 @@ class guard:
             named.get("_num_layers_per_chunk"),
             bool(named.get("_reuse_graph_input_output_buffers")),
             sample_args,
+            recipes_of(named, len(modules) if isinstance(modules, (tuple, list)) else 1),
             **self._declared,
         )
         self.reports.append(report)

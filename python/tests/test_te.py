@@ -132,6 +132,49 @@ def test_kinds_shapes_and_types_are_read_off_the_call(engine):
     assert rules((Sample(8, 16),), (Sample(8, 32),)) == []
 
 
+def recipe(name, **members):
+    kind = type(name, (), {"__module__": "transformer_engine.common.recipe"} | members)
+    return kind()
+
+
+def rules_of(engine, modules, **named):
+    """Rules of the errors of two microbatches whose first W comes after the second F."""
+    named |= {"_order": [1, -1, 1, -1.5, -1, -1.5], "_num_layers_per_chunk": [1], "_reuse_graph_input_output_buffers": True}
+    with capo.te.guard(mode="warn") as guard, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        engine.make_graphed_callables(modules, ((Sample(128, 128),), (Sample(128, 128),)), **named)
+    return {finding.rule for finding in guard.reports[0].diagnostics if finding.severity == "error"}
+
+
+def test_modules_that_quantize_read_copies(engine):
+    """By the names of the arguments before TransformerEngine 2.8 and after, for all callables or for each."""
+    modules = (linear(True, 128),)
+    assert "B01" in rules_of(engine, modules) and "B01" in rules_of(engine, modules, enabled=False)
+    for named in (
+        {"fp8_enabled": True, "fp8_recipe": recipe("DelayedScaling")},
+        {"fp8_enabled": (True,), "fp8_recipe": recipe("Float8CurrentScaling")},
+        {"enabled": (True,), "recipe": recipe("MXFP8BlockScaling")},
+        {"enabled": True, "recipe": recipe("Float8BlockScaling", backward_override=None)},
+        {"enabled": True, "recipe": recipe("NVFP4BlockScaling")},
+        {"enabled": True, "recipe": recipe("CustomRecipe")},
+        {"enabled": True},
+    ):
+        assert rules_of(engine, modules, **named) == set(), named
+    kept = recipe("MXFP8BlockScaling", backward_override="high_precision")
+    for named in ({"enabled": (False,), "recipe": recipe("MXFP8BlockScaling")}, {"enabled": True, "recipe": kept}):
+        assert "B01" in rules_of(engine, modules, **named), named
+
+
+def test_a_bias_of_a_delayed_product_is_read_off_the_module(engine):
+    def of(**members):
+        module = linear(True, 128)
+        vars(module).update(members)
+        return rules_of(engine, (module,))
+
+    assert "G02" in of(apply_bias=True)
+    assert "G02" not in of(apply_bias=False) | of(apply_bias=True, gemm_bias_unfused_add=True) | of()
+
+
 def test_what_hangs_on_a_kind_that_nobody_can_read_is_warned_of(engine):
     named = {"_order": [1, -1, 1, -1.5, -1, -1.5], "_num_layers_per_chunk": [1], "_reuse_graph_input_output_buffers": True}
     with capo.te.guard() as guard, pytest.warns(capo.te.CaptureWarning, match="B01"):
