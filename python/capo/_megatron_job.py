@@ -419,6 +419,8 @@ def job_of(given):
     named = _names(args, stages)
     layers = by_rank([len(stage) for stage in named], pp)
     overlap = bool(args.overlap_moe_expert_parallel_comm)
+    if overlap and not all(named):
+        notes.append("a stage has no layer, so that no entry by layer shows its transfers: transfers are not judged")
     graphs, calls = _graphs(args), _calls(args, pp, vp)
     job = Job(
         pp=pp,

@@ -84,7 +84,7 @@ def _text_of_layers(lists, layers, microbatches, delayed_wgrad, calls):
     """The .order text of lists whose chunks are layers, of ranks that have different ones.
 
     The stages of the loop are cut into their layers. A chunk without a layer has no entry, so nothing shows where its
-    transfers stand.
+    transfers stand, and the ranks are not wired.
     """
     stages, before = [[] for _ in layers], 0
     for chunk in range(len(layers[0])):
@@ -92,11 +92,12 @@ def _text_of_layers(lists, layers, microbatches, delayed_wgrad, calls):
             stages[rank] += range(before, before + of_rank[chunk])
             before += of_rank[chunk]
     every_chunk = all(all(of_rank) for of_rank in layers)
-    lines = ["capo 1", f"ranks {len(layers)}", f"microbatches {microbatches}", "placement custom"]
-    lines += [f"p2p {calls}"] if every_chunk else []
+    lines = ["capo 1", f"ranks {len(layers)}", f"microbatches {microbatches}"]
+    lines += ["placement custom", f"p2p {calls}"] if every_chunk else ["placement independent"]
     for rank, order in enumerate(lists):
-        lines += [f"rank {rank} stages {','.join(map(str, stages[rank]))}"] if stages[rank] else []
-        lines += [f"rank {rank} model-chunks {','.join(map(str, layers[rank]))}"] if every_chunk else []
+        if every_chunk:
+            lines.append(f"rank {rank} stages {','.join(map(str, stages[rank]))}")
+            lines.append(f"rank {rank} model-chunks {','.join(map(str, layers[rank]))}")
         lines += [f"rank {rank} delayed {'all' if delayed_wgrad else 'none'}"] if stages[rank] else []
         lines.append(f"rank {rank}: {' '.join(map(_action, order))}")
     return "\n".join(lines) + "\n"

@@ -103,6 +103,15 @@ def test_ranks_of_unequal_layers_are_judged(overlap):
         assert "stages 1,2,6,7" in found.schedule.to_order() and "model-chunks 2,2" in found.schedule.to_order()
 
 
+def test_transfers_of_a_stage_without_layers_are_not_judged_by_layer():
+    flags = "--num-layers 7 --pipeline-model-parallel-size 4 --pipeline-model-parallel-layout Et|t|t|t|t|t|t|L --num-microbatches 8"
+    flags += " --num-experts 8 --expert-model-parallel-size 2 --overlap-moe-expert-parallel-comm --cuda-graph-impl transformer_engine"
+    for calls in ("", " --no-overlap-p2p-communication"):
+        found = capo.megatron.check(flags + calls)
+        assert found.accepted, str(found)
+        assert any("transfers are not judged" in note for note in found.job.notes)
+
+
 def test_layers_of_ranks_that_are_alike_give_what_layers_of_chunks_give():
     asked = {"pp": 4, "vp": 2, "microbatches": 8, "overlap": True, "delayed_wgrad": True}
     alike = capo.megatron.schedule(**asked, layers=[[2, 1]] * 4)
