@@ -478,7 +478,7 @@ class Reader {
                        "print all of them, with numpy.set_printoptions(threshold=sys.maxsize) or "
                        "torch.set_printoptions(profile=\"full\")");
     }
-    const bool dash = token.starts_with("\xe2\x80");  // U+2010 to U+2015
+    const bool dash = token >= "\xe2\x80\x90" && token < "\xe2\x80\x96";  // U+2010 to U+2015
     return malformed(span, fmt::format("{} is not a number", shown(token)),
                      dash ? "this is a dash; a minus is `-`"
                           : "an entry is `i`, `-i` or `-i.5`, with i the chunk");

@@ -92,6 +92,19 @@ TEST(PrintedLists, WhatWasLeftOutWhenPrintingIsNotGuessed) {
             "`...` stands for entries that were left out when this was printed @15");
 }
 
+TEST(PrintedLists, ADashIsToldFromAQuotationMark) {
+  const auto help_of = [](std::string_view text) {
+    return read_te_lists(text, {}).error().finding.help.text;
+  };
+  EXPECT_NE(help_of("[1, \xe2\x80\x93"
+                    "1]")
+                .find("this is a dash"),
+            std::string::npos);
+  EXPECT_EQ(help_of("[\xe2\x80\x98"
+                    "1\xe2\x80\x99]"),
+            help_of("['1']"));
+}
+
 TEST(PrintedLists, OtherCallsAreRefused) {
   EXPECT_EQ(read("[1, float('nan')]"), "`float` is not a number @4");
   EXPECT_EQ(read("[1, np.nan]"), "`np.nan` is not a number @4");
