@@ -2,6 +2,7 @@
 
 import json
 import os
+import types
 from collections.abc import Mapping
 
 from capo import _capo
@@ -50,6 +51,18 @@ def project_of(order):
     return None
 
 
+def _of_mapping(order):
+    """The orders of ranks by their numbers, TransformerEngine's lists or torch's tables; else the JSON form of a schedule."""
+    if not all(isinstance(rank, int) for rank in order):
+        return json.dumps(order), "<order>"
+    ranks = [order[rank] for rank in sorted(order)]
+    if sorted(order) != list(range(len(ranks))):
+        raise TypeError(f"order: the keys of a mapping are ranks, 0 and up, and here {', '.join(map(str, sorted(order)))}")
+    if all(isinstance(entry, (int, float)) or hasattr(entry, "__float__") for rank in ranks for entry in rank):
+        return ranks, "<order>"
+    return taken(types.SimpleNamespace(pipeline_order=order))
+
+
 def taken(order):
     """The order and the name that messages use for it: the arguments of each call of the module."""
     if isinstance(order, _capo.Schedule):
@@ -65,6 +78,10 @@ def taken(order):
         from capo.torch import table
 
         return table(order), "<schedule>"
+    if isinstance(order, Mapping):
+        return _of_mapping(order)
+    if isinstance(order, (bytes, bytearray)):
+        raise TypeError("order: it is bytes; decode them to a text")
     return order, "<order>"
 
 

@@ -16,11 +16,14 @@ from capo._schedule import Schedule
 
 
 def _differ(layers, pp):
-    """Whether there are layers of each rank, one list for each; a ValueError if they are not of all ranks."""
+    """Whether there are layers of each rank, one list for each; a ValueError if they are not of all ranks and chunks."""
     if layers is None or isinstance(layers, int) or not any(isinstance(of_rank, (list, tuple)) for of_rank in layers):
         return False
     if len(layers) != pp:
         raise ValueError(f"layers: they are of {len(layers)} ranks, and there are {pp}")
+    for rank, of_rank in enumerate(layers):
+        if not isinstance(of_rank, (list, tuple)) or len(of_rank) != len(layers[0]):
+            raise ValueError(f"layers: {of_rank!r} of rank {rank} is no list of as many chunks as {layers[0]!r} of rank 0")
     return True
 
 
@@ -72,7 +75,7 @@ def orders(
     if not _differ(layers, pp):
         lists = of(layers, rank)
     else:
-        lists = [of(layers[each], each)[0] for each in (range(pp) if rank is None else [rank])]
+        lists = [of(layers[each % pp], each)[0] for each in (range(pp) if rank is None else [rank])]
     return lists if rank is None else lists[0]
 
 

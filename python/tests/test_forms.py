@@ -72,3 +72,15 @@ def test_a_text_that_is_no_schedule():
         capo.Schedule("[1, x]")
     with pytest.raises(ValueError, match="cannot say it"):
         capo.Schedule([1, -1, -1.5], topology="chain").to_csv() and capo.Schedule("0F0,,0B0\n").to_te()
+
+
+def test_a_mapping_is_by_rank_or_the_json_form():
+    lists = [[1, 1, -1, -1], [1, -1, 1, -1]]
+    assert capo.Schedule({1: lists[1], 0: lists[0]}) == capo.Schedule(lists)
+    table = {0: ["0F0", None, "0B0"], 1: [None, "1F0", "1B0"]}
+    assert capo.Schedule(table) == capo.Schedule("0F0,,0B0\n,1F0,1B0\n")
+    assert capo.Schedule({"order": lists}) == capo.Schedule(lists)
+    with pytest.raises(TypeError, match="ranks, 0 and up, and here 1, 2"):
+        capo.check({1: lists[0], 2: lists[1]})
+    with pytest.raises(TypeError, match="it is bytes"):
+        capo.check(b"[1, -1]")

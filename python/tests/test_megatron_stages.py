@@ -118,8 +118,15 @@ def test_layers_of_ranks_that_are_alike_give_what_layers_of_chunks_give():
     assert alike == capo.megatron.schedule(**asked, layers=[2, 1])
     asked |= {"overlap": False, "delayed_wgrad": False}
     assert capo.megatron.schedule(**asked, layers=[[2, 1]] * 4) == capo.megatron.schedule(**asked, layers=[2, 1])
-    with pytest.raises(ValueError, match="layers: they are of 2 ranks, and there are 4"):
-        capo.megatron.schedule(**asked, layers=[[2, 1]] * 2)
+    for layers, words in (
+        ([[2, 1]] * 2, "they are of 2 ranks, and there are 4"),
+        ([[2, 1], [2], [2, 1], [2, 1]], r"\[2\] of rank 1 is no list of as many chunks as \[2, 1\] of rank 0"),
+        ([[2, 1], 2, [2, 1], [2, 1]], "2 of rank 1 is no list"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            capo.megatron.schedule(**asked, layers=layers)
+    with pytest.raises(ValueError, match="there are ranks 0 to 3"):
+        capo.megatron.orders(**asked, layers=[[2, 1]] * 4, rank=4)
 
 
 def _function(path, name):
