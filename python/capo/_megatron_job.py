@@ -1,8 +1,8 @@
 """What Megatron-LM's arguments say of a step: pipeline, calls, graphs, and the sizes of a layer.
 
 Arguments come as Megatron has them in hand: the namespace of its parser, a TransformerConfig, a
-mapping of names or of flags, as recipes in YAML have them, or the flags of a training command, as a
-list or as one text. Names are today's; those of a config that differ are known too
+container of Megatron-Bridge's, a mapping of names or of flags, as recipes in YAML have them, or the
+flags of a training command, as a list or as one text. Names are today's; those of a config that differ are known too
 (``num_moe_experts``). What is left out has Megatron's default.
 """
 
@@ -33,7 +33,7 @@ _SWITCHES = """
     moe_shared_expert_overlap enable_cuda_graph external_cuda_graph multi_latent_attention qk_layernorm
     swiglu quick_geglu sequence_parallel add_qkv_bias
 """.split()
-_LISTS = "cuda_graph_modules cuda_graph_scope recompute_modules".split()
+_LISTS = "cuda_graph_modules cuda_graph_scope recompute_modules rampup_batch_size".split()
 _WORDS = """
     cuda_graph_impl fp8 fp8_recipe fp4 recompute_granularity moe_layer_freq pipeline_model_parallel_layout
     hybrid_layer_pattern hybrid_override_pattern moe_token_dispatcher_type moe_expert_capacity_factor
@@ -134,6 +134,15 @@ def _flags_of(recipe):
             yield from map(str, value) if isinstance(value, (list, tuple)) else shlex.split(str(value))
 
 
+def _holders(given):
+    """What holds arguments: itself, and the parts of a container of Megatron-Bridge's, of which the overlap's win."""
+    yield given
+    for part in ("comm_overlap", "model", "train"):
+        held = given.get(part) if isinstance(given, Mapping) else getattr(given, part, None)
+        if isinstance(held, Mapping) or hasattr(held, "__dict__"):
+            yield held
+
+
 class Arguments:
     """Arguments by Megatron's names; one that is absent or None is None.
 
@@ -149,16 +158,14 @@ class Arguments:
         if isinstance(given, (list, tuple)):
             given, passed_over = _parser().parse_known_args([str(word) for word in given])
             self.misspelt = list(_misspelt(passed_over))
-        self._given = given
+        self._holders = list(_holders(given))
 
     def __getattr__(self, name):
-        for known in (name, *_OTHER_NAMES.get(name, [])):
-            if isinstance(self._given, Mapping):
-                value = self._given.get(known)
-            else:
-                value = getattr(self._given, known, None)
-            if value is not None:
-                return value
+        for holder in self._holders:
+            for known in (name, *_OTHER_NAMES.get(name, [])):
+                value = holder.get(known) if isinstance(holder, Mapping) else getattr(holder, known, None)
+                if value is not None:
+                    return value
         return None
 
     def number(self, name, otherwise=None):
@@ -422,6 +429,8 @@ def job_of(given):
     if overlap and not all(named):
         notes.append("a stage has no layer, so that no entry by layer shows its transfers: transfers are not judged")
     graphs, calls = _graphs(args), _calls(args, pp, vp)
+    if args.rampup_batch_size:
+        notes.append("rampup_batch_size: the step of the whole batch is judged, and not those with fewer microbatches before it")
     job = Job(
         pp=pp,
         vp=vp,

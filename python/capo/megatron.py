@@ -181,7 +181,8 @@ def check(args_or_config, *, plan=None, comm=None, profiles=("sound", "mcore")):
     """Judge the step that Megatron-LM's arguments describe: orders of all ranks, transfers, buffers.
 
     ``args_or_config`` is what Megatron has in hand: the namespace of its parser, a TransformerConfig
-    with the sizes of the run, a mapping of names or of flags, or flags, a list or one text. ``plan`` is,
+    with the sizes of the run, a container of Megatron-Bridge's with ``model`` and ``train``, a mapping
+    of names or of flags, or flags, a list or one text. ``plan`` is,
     unless given, TransformerEngine's reuse of buffers where ``cuda_graph_impl`` is ``transformer_engine``, that of
     Megatron's own graphs where it is ``local`` and they hold whole layers, over several ranks and without the
     overlap, and none otherwise.

@@ -234,13 +234,35 @@ def test_a_flag_that_is_cut_short_and_a_key_that_is_misspelt_are_named():
     assert capo.megatron.check(keys).job.notes == [
         "pipeline_model_paralel_size is not read: is pipeline_model_parallel_size meant?"
     ]
-    names = dict.fromkeys(["overlap_p2p_comm", "num_moe_experts", "rampup_batch_size", "pipeline_model_parallel_rank"])
+    names = dict.fromkeys(["overlap_p2p_comm", "num_moe_experts", "rampup_batch_size", "train", "pipeline_model_parallel_rank"])
     assert capo.megatron.check(vars(namespace()) | names).job.notes == []
 
 
 def test_a_command_is_one_text_as_well():
     line = "--pipeline-model-parallel-size 4 --num-layers '8' --num-microbatches 8"
     assert capo.megatron.check(line).job.asked() == capo.megatron.check(line.replace("'", "").split()).job.asked()
+
+
+def test_a_container_holds_the_model_and_the_run():
+    """Megatron-Bridge's, and the mapping of its YAML."""
+    whole = vars(namespace(virtual_pipeline_model_parallel_size=2, num_microbatches=None, overlap_moe_expert_parallel_comm=False))
+    parts = {
+        "model": {name: value for name, value in whole.items() if name != "micro_batch_size"},
+        "train": {"global_batch_size": 64, "micro_batch_size": 1},
+        "comm_overlap": {"overlap_moe_expert_parallel_comm": True, "delay_wgrad_compute": None},
+    }
+    container = types.SimpleNamespace(
+        **{name: types.SimpleNamespace(**part) for name, part in parts.items()}, data_parallel_size=4
+    )
+    for given in (parts | {"data_parallel_size": 4}, container):
+        job = capo.megatron.job_of(given)
+        assert (job.pp, job.vp, job.microbatches, job.overlap, job.notes) == (4, 2, 16, True, [])
+    assert capo.megatron.job_of(namespace(model="gpt", train=True)).pp == 4
+
+
+def test_a_batch_that_grows_is_told_of():
+    found = capo.megatron.check([*FLAGS, "--no-overlap-p2p-communication", "--rampup-batch-size", "16", "16", "1000"])
+    assert found.accepted and [note for note in found.job.notes if note.startswith("rampup_batch_size")]
 
 
 def test_a_recipe_is_a_mapping_of_flags():

@@ -104,8 +104,9 @@ def test_ranks_of_unequal_layers_are_judged(overlap):
 
 
 def test_transfers_of_a_stage_without_layers_are_not_judged_by_layer():
-    flags = "--num-layers 7 --pipeline-model-parallel-size 4 --pipeline-model-parallel-layout Et|t|t|t|t|t|t|L --num-microbatches 8"
-    flags += " --num-experts 8 --expert-model-parallel-size 2 --overlap-moe-expert-parallel-comm --cuda-graph-impl transformer_engine"
+    flags = """--num-layers 7 --pipeline-model-parallel-size 4 --pipeline-model-parallel-layout Et|t|t|t|t|t|t|L
+        --num-microbatches 8 --num-experts 8 --expert-model-parallel-size 2 --overlap-moe-expert-parallel-comm
+        --cuda-graph-impl transformer_engine"""
     for calls in ("", " --no-overlap-p2p-communication"):
         found = capo.megatron.check(flags + calls)
         assert found.accepted, str(found)
