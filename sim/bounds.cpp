@@ -8,7 +8,8 @@
 //   chain_i = (p-i)F + (p-1-i)(B+2c)             from the first F to the first B, at least
 //   head_i  = max(0, chain_i - min(m,k) F)       idle before the first B: at most k F fit
 //   idle_i  = head_i + floor((m-1-k)/k) win + last, where the windows F_j to B_j of microbatches
-//             j = 0, k, 2k, ... and m-1 are disjoint and offer too little work (0 if m <= k)
+//             j = 0, k, 2k, ... and m-1 are disjoint and offer too little work (0 if m <= k): that
+//             of x microbatches before their B and y before their W, x + wy <= K-1
 //   L1 = start_i + m(F+B+W) + idle_i
 //   L2 = start_i + head_i + m(F+B) + i(B+c) + W
 //   L3 = start_i + m(chain_i + B + wW)/K         residence times microbatches <= memory times time
@@ -34,6 +35,7 @@ namespace capo {
 namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
+constexpr double kRoundedMemory = 1e-9;
 
 // A weight gradient takes this share of its time in the largest call of the step, at most all of
 // it.
@@ -67,16 +69,27 @@ struct Uniform {
 
   // How many forwards fit before the first backward.
   [[nodiscard]] double fit(double forwards) const {
-    return std::min(forwards, std::floor(memory + 1e-9));
+    return std::min(forwards, std::floor(memory + kRoundedMemory));
+  }
+
+  // The work that other microbatches can offer inside a window, besides forwards. Each is held when
+  // it begins, so that they are whole ones.
+  [[nodiscard]] double offer() const {
+    if (kept <= 0) return kInfinite;
+    const double room = memory * (1 + kRoundedMemory) - 1;
+    double most = 0;
+    for (double before_b = 0; before_b <= room; ++before_b) {
+      const double before_w = std::floor((room - before_b) / kept);
+      most = std::max(most, before_b * (b + most_w) + before_w * most_w);
+    }
+    return most;
   }
 };
 
 void bound_linear(const Uniform& u, Bounds& bounds) {
   const double work = u.m * (u.f + u.b + u.w);
   const double k = u.fit(kInfinite);
-  // The work that other microbatches can offer inside a window, besides forwards.
-  const double offer = std::max((u.memory - 1) * (u.b + u.most_w),
-                                u.kept > 0 ? (u.memory - 1) * u.most_w / u.kept : kInfinite);
+  const double offer = u.m > k ? u.offer() : 0;
   for (std::int32_t rank = 0; rank < u.p; ++rank) {
     const double i = rank;
     const double start = i * (u.f + u.c);

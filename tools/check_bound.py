@@ -500,16 +500,20 @@ class Uniform:
         """A rank is idle before its first backward: no more than so many forwards fit, and nothing else can run."""
         return max(Fraction(0), self.chain(i) - self.fit(self.passes() * self.m) * self.f)
 
+    def offer(self):
+        """The most work that other microbatches can do on a full rank between a forward and its backward, besides forwards. All that
+        do some are held when it begins, whole before their backward and with what is kept before their weight gradient."""
+        room = self.memory - 1
+        return max(whole * (self.b + self.w) + math.floor((room - whole) / self.kept) * self.w for whole in range(math.floor(room) + 1))
+
     def idle(self, i):
         """Between a forward and its backward a full rank of a line idles again and again: the windows from F(j) to B(j) of j =
         0, k, 2k and so on and of the last microbatch do not overlap, if k microbatches fit."""
         idle, k = self.head(i), self.fit(self.m)
-        if self.linear and self.memory is not None and self.m > k:
-            others = self.memory - 1
-            offer = max(others * (self.b + self.w), others * self.w / self.kept) if self.kept > 0 else None
-            if offer is not None:
-                idle += (self.m - 1 - k) // k * max(Fraction(0), self.chain(i) - k * self.f - offer)
-                idle += max(Fraction(0), self.chain(i) - self.f - offer)
+        if self.linear and self.memory is not None and self.m > k and self.kept > 0:
+            offer = self.offer()
+            idle += (self.m - 1 - k) // k * max(Fraction(0), self.chain(i) - k * self.f - offer)
+            idle += max(Fraction(0), self.chain(i) - self.f - offer)
         return idle
 
 

@@ -41,6 +41,7 @@ CASES = [
     "--ranks 2 --microbatches 5 --placement v --cost f=10,b=16,w=4,comm=1 --memory 1.5",
     "--ranks 2 --microbatches 4 --placement v --cost f=3,b=12,w=1,comm=1 --memory 1 --objective span",
     "--ranks 3 --microbatches 6 --cost f=5,b=6,w=4 --mem f=1,b=-0.5,w=-0.5 --memory 2",
+    "--ranks 5 --microbatches 2 --cost f=3,b=1,w=6,comm=0 --mem f=1,b=-0.9,w=-0.1 --memory 1",
     "--ranks 3 --microbatches 6 --cost f=2,b=3,w=4,comm=1,fuse=0.25 --fuse-w 2",
     "--ranks 2 --microbatches 5 --placement v --cost f=2,b=3,w=4,fuse=0.3 --cost r1:w=2 --memory 2 --fuse-w 4 --objective span",
     "--ranks 2 --microbatches 4 --cost f=3,b=2,w=6,comm=2,fuse=0.5 --memory 2 --fuse-w 4",

@@ -33,6 +33,31 @@ TEST(Bounds, MoreMemoryIsALowerBound) {
   EXPECT_EQ(at(1000), 27);
 }
 
+// Behind its backward a microbatch keeps half of what its forward took, and two fifths are left for
+// others: each must be done before the next one begins, and a rank waits 4 for each backward.
+TEST(Bounds, MemoryThatHoldsNoMicrobatchOffersNoWork) {
+  const auto s = simulate_text(
+      "capo 1\nplacement loop\nranks 3\n"
+      "rank 0: F1.0 B1.0 W1.0 F1.1 B1.1 W1.1\n"
+      "rank 1: F1.0 B1.0 W1.0 F1.1 B1.1 W1.1\n"
+      "rank 2: F1.0 B1.0 W1.0 F1.1 B1.1 W1.1\n",
+      {.costs = costs("f=1,b=1,w=1"),
+       .memory = MemoryChange{.forward = 1, .backward = -0.5, .weight = -0.5},
+       .memory_limit = 1.4});
+  EXPECT_EQ((*s)->bounds().makespan.value, 14);
+  EXPECT_EQ((*s)->bounds().makespan.by, "L1");
+  EXPECT_EQ((*s)->makespan(), 14);
+}
+
+// What is left is nothing but for rounding, however little a weight gradient keeps.
+TEST(Bounds, RoundingOffersNoWork) {
+  const auto s = simulate_named({.name = "zb", .ranks = 5, .microbatches = 2, .memory_limit = 1},
+                                {.costs = costs("f=3,b=1,w=6"),
+                                 .memory = MemoryChange{.backward = -0.9, .weight = -0.1},
+                                 .memory_limit = 1});
+  EXPECT_EQ((*s)->bounds().makespan.value, 52);
+}
+
 TEST(Bounds, OneMicrobatchTakesItsWay) {
   const auto s =
       simulate_text("capo 1\nplacement loop\nranks 2\nrank 0: F1.0 B1.0\nrank 1: F1.0 B1.0\n",
