@@ -41,6 +41,7 @@ const Words<Format>& formats() {
 
 struct GenerateRequest {
   schedules::Request schedule;
+  const CLI::Option* microbatches = nullptr;
   std::vector<std::string> costs;
   CostPer cost_per = CostPer::Rank;
   std::string memory;
@@ -108,6 +109,9 @@ int generate_named(GenerateRequest request) {
         "--format", fmt::format("{} cannot say it: {}", word_for(request.format, formats()),
                                 text.error().reason));
   }
+  if (request.microbatches->count() == 0) {
+    print_stderr("note: the step has one microbatch, since --microbatches does not say how many\n");
+  }
   return exit_code_after(write_output(request.output, *text));
 }
 
@@ -118,9 +122,10 @@ void add_named(CLI::App& app, GenerateRequest& request) {
   app.add_flag("--list", request.list, "List the schedules that there are");
   app.add_option("--ranks,--pp,--pipeline-model-parallel-size", schedule.ranks, "Pipeline ranks")
       ->check(count);
-  app.add_option("--microbatches,--num-microbatches", schedule.microbatches,
-                 "Microbatches of the step; of both directions together")
-      ->check(count);
+  request.microbatches =
+      app.add_option("--microbatches,--num-microbatches", schedule.microbatches,
+                     "Microbatches of the step; of both directions together; default: one")
+          ->check(count);
   app.add_option("--chunks,--stages-per-rank,--vp,--num-virtual-stages-per-pipeline-rank",
                  schedule.chunks, "Chunks of each rank; default: what the schedule has")
       ->check(count);
