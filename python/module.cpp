@@ -9,6 +9,7 @@
 #include "core/text/order_text.h"
 #include "python/judge.h"
 #include "python/make.h"
+#include "python/not_accepted.h"
 #include "python/ran.h"
 #include "python/simulated.h"
 #include "python/take.h"
@@ -26,6 +27,7 @@
 
 #include <fmt/format.h>
 
+#include <exception>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -292,6 +294,25 @@ void bind_makers(nb::module_& m) {
         nb::call_guard<nb::gil_scoped_release>());
 }
 
+// The package makes the error, which holds a capo.Report.
+void raise_order_error(const std::exception_ptr& thrown, void*) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const NotAccepted& refused) {
+    const auto package = nb::module_::import_("capo._report");
+    const nb::object error = package.attr("order_error")(refused.report(), refused.what());
+    PyErr_SetObject(error.type().ptr(), error.ptr());
+  }
+}
+
+void bind_refusals(nb::module_& m) {
+  nb::class_<ToldReport>(m, "ToldReport")
+      .def_prop_ro("verdict", [](const ToldReport& self) { return name_of(self.verdict); })
+      .def("text", [](const ToldReport& self) { return self.text; })
+      .def("json", [](const ToldReport& self) { return self.json; });
+  nb::register_exception_translator(raise_order_error);
+}
+
 void bind_run(nb::module_& m) {
   nb::class_<Ran>(m, "Ran")
       .def_ro("accepted", &Ran::accepted)
@@ -437,6 +458,7 @@ NB_MODULE(_capo, m) {
   capo::python::bind_judgement(m);
   capo::python::bind_schedule(m);
   capo::python::bind_makers(m);
+  capo::python::bind_refusals(m);
   capo::python::bind_run(m);
   capo::python::bind_timeline(m);
   capo::python::bind_wired(m);

@@ -1,7 +1,7 @@
 #include "python/ran.h"
 
-#include "core/report/report.h"
 #include "core/rules/verify.h"
+#include "python/not_accepted.h"
 #include "run/host/host_engine.h"
 #include "run/modules/module.h"
 #include "run/report.h"
@@ -23,10 +23,9 @@ namespace {
 }
 
 [[noreturn]] void refuse_verdict(const Input& input, const NotVerified& why) {
-  std::string text;
-  if (why.result.verdict != Verdict::Accepted) text = to_text(report_of(input, why.result, {}));
-  throw std::runtime_error(
-      fmt::format("{}{} was not run: {}", text, input.source.name, why.reason));
+  if (why.result.verdict == Verdict::Accepted) refuse_run(input, why.reason);
+  throw NotAccepted(report_of(input, why.result, {}),
+                    fmt::format("{} was not run: {}", input.source.name, why.reason));
 }
 
 run::RunOptions options_of(const RunArguments& arguments) {

@@ -2,8 +2,8 @@
 // out.
 //
 // The wheel has no CUDA; with a device the program `capo run` is the way. An order that is not
-// accepted is not run unless that is asked for, and a refusal is an std::runtime_error with the
-// verifier's words. Tested by python/tests/test_run.py.
+// accepted is not run unless that is asked for: it is a NotAccepted, and any other refusal an
+// std::runtime_error. Tested by python/tests/test_run.py.
 
 #pragma once
 

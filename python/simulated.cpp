@@ -5,6 +5,7 @@
 #include "core/report/report.h"
 #include "core/rules/check.h"
 #include "core/text/action_token.h"
+#include "python/not_accepted.h"
 #include "sim/durations.h"
 #include "sim/report.h"
 
@@ -43,10 +44,11 @@ SimulationOptions options_of(const Input& input, const Model& model, const std::
 
 // A step that cannot run has the verifier's findings, which say where.
 [[noreturn]] void refuse(const Input& input, const CannotSimulate& why) {
-  std::string text;
-  if (why.check.verdict == Verdict::Rejected) text = to_text(report_of(input, why.check, {}));
-  throw std::runtime_error(
-      fmt::format("{}{} cannot be simulated: {}", text, input.source.name, why.why));
+  const std::string text = fmt::format("{} cannot be simulated: {}", input.source.name, why.why);
+  if (why.check.verdict == Verdict::Rejected) {
+    throw NotAccepted(report_of(input, why.check, {}), text);
+  }
+  throw std::runtime_error(text);
 }
 
 // Holds what the picture of an order refers to.

@@ -22,8 +22,8 @@ namespace capo::python {
 class SimulatedStep {
  public:
   /// `cost` and `memory` are texts as --cost and --mem take them, each may be empty. Throws
-  /// std::invalid_argument if one cannot be read or fits no part of the order, and
-  /// std::runtime_error if the order cannot run to its end.
+  /// std::invalid_argument if one cannot be read or fits no part of the order, and NotAccepted or
+  /// another std::runtime_error if the order cannot run to its end.
   SimulatedStep(Input input, const Model& model, const std::string& cost,
                 const std::string& memory);
   SimulatedStep(const SimulatedStep&) = delete;  // the simulation refers to members

@@ -9,6 +9,7 @@
 #include "core/rules/context.h"
 #include "core/rules/plan_view.h"
 #include "core/rules/wiring.h"
+#include "python/not_accepted.h"
 
 #include <fmt/format.h>
 
@@ -32,8 +33,10 @@ constexpr std::array<std::string_view, 6> kRegionNames{"static inputs", "grad ou
 static_assert(kRegionNames.size() == kRegions.size());
 
 [[noreturn]] void refuse(const Input& input, CheckResult result, std::string_view what) {
-  throw std::runtime_error(
-      fmt::format("{}there is no {}", to_text(report_of(input, std::move(result), {})), what));
+  const std::string text = fmt::format("there is no {}", what);
+  const Report report = report_of(input, std::move(result), {});
+  if (report.verdict != Verdict::Accepted) throw NotAccepted(report, text);
+  throw std::runtime_error(to_text(report) + text);
 }
 
 // First and last use of each buffer.

@@ -1,8 +1,7 @@
 // The task graph of an order and its plan for Python: tasks, edges and buffers, one array a column.
 //
 // Both are what the verdict is about, of the orders as they are replayed. An order with errors that
-// leave nothing to wire or to plan is a std::runtime_error with the report. Tested by
-// python/tests/test_wired.py.
+// leave nothing to wire or to plan is a NotAccepted. Tested by python/tests/test_wired.py.
 
 #pragma once
 

@@ -4,15 +4,27 @@ import json
 from functools import cached_property
 
 
-class OrderError(ValueError):
-    """An order that was not accepted; its text is the report, and ``report`` the values."""
+class OrderError(ValueError, RuntimeError):
+    """An order that was not accepted; its text is the report, and ``report`` the values.
 
-    def __init__(self, report):
-        super().__init__(str(report).rstrip("\n"))
+    It is a RuntimeError as well, as of whatever else ``capo.run`` and ``capo.simulate`` cannot do, and
+    its text then ends with what was not done.
+    """
+
+    def __init__(self, report, undone=None):
+        text = str(report).rstrip("\n")
+        super().__init__(text if undone is None else f"{text}\n{undone}")
         self.report = report
 
     def __reduce__(self):
-        return (ValueError, self.args)
+        return (_as_text, self.args)
+
+
+def _as_text(text):
+    """An error that comes from another process, where its report stayed."""
+    error = OrderError(text)
+    error.report = None
+    return error
 
 
 class Span:
@@ -183,3 +195,8 @@ class Report:
         from html import escape
 
         return f"<pre>{escape(str(self))}</pre>"
+
+
+def order_error(judgement, undone):
+    """The error of an order that was not accepted, so that something could not be done with it."""
+    return OrderError(Report(judgement, ("sound",)), undone)

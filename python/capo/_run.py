@@ -71,7 +71,7 @@ def run(
     """Run the step on the processor, eagerly and as the plan lays it out, and compare the gradients.
 
     What is declared is as for ``capo.check``; sizes that nobody declares are small. ``plan`` is
-    ``"safe"`` if None. An order that is rejected is a RuntimeError with the report, or is run all the
+    ``"safe"`` if None. An order that is rejected raises ``capo.OrderError``, or is run all the
     same with ``unchecked``, if it is rejected for its buffers, so that one sees who is hurt. With a
     GPU the program does it: ``capo run --device cuda``.
     """

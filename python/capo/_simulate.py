@@ -133,8 +133,8 @@ def simulate(
 
     ``cost`` is a dict such as ``{"f": 12, "b": 13, "w": 9, "comm": 1}`` or the text of ``--cost``:
     times of one microbatch on one rank, whose chunks share them. ``mem`` says in the same way what a
-    microbatch takes and gives up, ``{"f": 1, "b": -0.5, "w": -0.5}``. A RuntimeError says why an
-    order cannot run to its end.
+    microbatch takes and gives up, ``{"f": 1, "b": -0.5, "w": -0.5}``. An order that is rejected and cannot
+    run to its end raises ``capo.OrderError``.
     """
     given, name = taken(schedule)
     return Timeline(

@@ -217,7 +217,8 @@ def graph(
 ):
     """The task graph of an order, with its transfers if ranks communicate.
 
-    What is declared is as for ``capo.check``. An order with errors of its own has none: a RuntimeError with the report.
+    What is declared is as for ``capo.check``. An order with errors of its own has none, and raises
+    ``capo.OrderError``.
     """
     given, name = taken(order)
     return Graph(_capo.graph(given, name, num_layers_per_chunk, delayed, modules, plan, topology, comm, te_version))
@@ -229,8 +230,8 @@ def plan(
 ):
     """The plan of an order's buffers: capo's own, or TransformerEngine's with ``plan="te"``.
 
-    What is declared is as for ``capo.check``. An order with errors before its buffers has none: a RuntimeError with
-    the report. One that is wrong for its buffers has a plan, so that one sees why.
+    What is declared is as for ``capo.check``. An order with errors before its buffers has none, and raises
+    ``capo.OrderError``. One that is wrong for its buffers has a plan, so that one sees why.
     """
     given, name = taken(order)
     return Plan(_capo.plan(given, name, num_layers_per_chunk, delayed, modules, plan, topology, comm, te_version))

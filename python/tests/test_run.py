@@ -1,5 +1,7 @@
 """capo.run, and the smaller questions: minimise, explain, compare, sweep."""
 
+import pickle
+
 import capo
 import pytest
 
@@ -13,11 +15,27 @@ def test_a_sound_order_comes_out_equal():
 
 
 def test_a_wrong_order_is_not_run_unless_that_is_asked_for():
-    with pytest.raises(RuntimeError, match="B01"):
+    with pytest.raises(capo.OrderError, match=r"B01(.|\n)*was not run: ") as raised:
         capo.run(TE2376, modules="linear", plan="te")
+    report = raised.value.report
+    assert report.verdict == "rejected" and report.victims["static_input"] == [[1, 0]]
+    assert str(raised.value).startswith(str(report))
     report = capo.run(TE2376, modules="linear", plan="te", unchecked=True)
     assert not report.bit_equal and not report.ok
     assert report.victims["static_input"] == [[1, 0]]
+
+
+def test_an_order_that_is_not_accepted_is_the_error_that_runs_have_for_all_else():
+    """Programs that caught a RuntimeError go on working, also where it comes from another process."""
+    with pytest.raises(RuntimeError) as raised:
+        capo.run([1, -1, -1])
+    sent = pickle.loads(pickle.dumps(raised.value))
+    assert isinstance(sent, RuntimeError) and isinstance(sent, capo.OrderError)
+    assert str(sent) == str(raised.value) and sent.report is None
+    shape = dict.fromkeys(("tokens", "hidden", "ffn"), 2**31 - 1)
+    with pytest.raises(RuntimeError, match="more than capo runs") as raised:
+        capo.run([1, -1], modules={"modules": {"m": {"kind": "linear", "dtype": "bf16", "shape": shape}}})
+    assert not isinstance(raised.value, capo.OrderError)
 
 
 @pytest.mark.parametrize("argument", [{"sizes": "odd"}, {"plan": "none"}, {"modules": "quadratic"}])

@@ -42,8 +42,10 @@ def test_columns_agree():
 
 
 def test_what_cannot_be_simulated():
-    with pytest.raises(RuntimeError, match="cannot be simulated"):
+    with pytest.raises(capo.OrderError, match="cannot be simulated") as raised:
         capo.simulate([1, -1, -1])
+    assert [finding.rule for finding in raised.value.report.diagnostics] == ["S15"]
+    assert isinstance(raised.value, RuntimeError)
     with pytest.raises(ValueError, match="cost: "):
         capo.simulate(STEP, cost="q=1")
     with pytest.raises(ValueError, match="cost: speaks of rank 5, but there are 2"):

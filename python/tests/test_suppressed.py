@@ -67,5 +67,5 @@ def test_a_capo_toml_that_cannot_be_read(tmp_path):
 
 def test_a_run_judges_without_suppressions():
     text = LATE + "  # capo: allow B01: the input is copied before\n"
-    with pytest.raises(RuntimeError, match="B01"):
+    with pytest.raises(capo.OrderError, match="B01"):
         capo.run(text, plan="te", modules="linear")

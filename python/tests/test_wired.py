@@ -44,9 +44,9 @@ def test_a_deadlock_is_a_cycle():
 
 
 def test_an_order_with_errors_of_its_own_has_no_graph():
-    with pytest.raises(RuntimeError, match=r"error\[S15\](.|\n)*there is no graph"):
+    with pytest.raises(capo.OrderError, match=r"error\[S15\](.|\n)*there is no graph"):
         capo.graph([1, 2, -1, -1])
-    with pytest.raises(RuntimeError, match="there is no plan"):
+    with pytest.raises(capo.OrderError, match="there is no plan"):
         capo.plan([1, 2, -1, -1], modules="linear")
 
 
