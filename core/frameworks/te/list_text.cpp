@@ -29,6 +29,7 @@ constexpr std::array<std::string_view, 20> kArrays{
     "array",   "asarray", "tensor",  "Tensor", "int8",   "int16",   "int32",
     "int64",   "uint8",   "uint16",  "uint32", "uint64", "intp",    "longlong",
     "float16", "float32", "float64", "half",   "double", "bfloat16"};
+constexpr std::span<const std::string_view> kFloats = std::span(kArrays).last<6>();
 // Python's own containers hold what they print.
 constexpr std::array<std::string_view, 3> kContainers{"deque", "list", "tuple"};
 
@@ -52,6 +53,7 @@ bool is_among(std::string_view word, std::span<const std::string_view> words) {
 struct Call {
   std::size_t length = 0;  ///< up to and with the parenthesis
   bool array = false;      ///< its floats may be whole because others are not
+  bool floats = false;     ///< and all that it holds are floats
 };
 
 std::optional<Call> call_at(std::string_view text) {
@@ -65,7 +67,7 @@ std::optional<Call> call_at(std::string_view text) {
   }
   const bool array = is_among(name, kArrays);
   if (!array && !is_among(name, kContainers)) return std::nullopt;
-  return Call{.length = length + 1, .array = array};
+  return Call{.length = length + 1, .array = array, .floats = is_among(name, kFloats)};
 }
 
 // Processes write their lines in any order, so a line's place in a log says nothing about its rank
@@ -447,7 +449,7 @@ class Reader {
     if (!number) return no_number(token, inside);
     if (auto refusal = leave_call(begin + call.length - 1)) return refusal;
     const bool array_float = call.array && number->type == NumberType::Float;
-    if (array_float) number->type = NumberType::PrintedFloat;
+    if (array_float || call.floats) number->type = NumberType::PrintedFloat;
     return keep(*number, begin);
   }
 

@@ -64,6 +64,7 @@ TEST(PrintedLists, AWholeFloatOfAPrintedFormNamesAChunk) {
   for (const char* text :
        {"array([ 1. , -1. , -1.5])", "tensor([ 1.0000, -1.0000, -1.5000])", "[ 1.  -1.  -1.5]",
         "[np.float64(1.0), np.float64(-1.0), np.float64(-1.5)]",
+        "[np.float64(1), numpy.float32(-1), np.float64(-1.5)]",
         "tensor([ 1.0000, -1.0000, -1.5000], dtype=torch.float64)"}) {
     EXPECT_EQ(read(text), "[1.0, -1.0, -1.5]\n") << text;
     EXPECT_EQ(type_of(text, 0), NumberType::PrintedFloat) << text;
@@ -77,6 +78,7 @@ TEST(PrintedLists, AWholeFloatOfAPrintedFormNamesAChunk) {
     EXPECT_TRUE(notes_of(text).empty()) << text;
   }
   EXPECT_TRUE(notes_of("array([1, -1, 2])").empty());
+  EXPECT_TRUE(notes_of("[np.int64(1), tensor(-1)]").empty());
 }
 
 TEST(PrintedLists, APlaceIsThatOfTheWholeCall) {
