@@ -2,6 +2,7 @@
 
 #include "core/base/index.h"
 #include "core/base/plural.h"
+#include "core/frameworks/te/logged_lists.h"
 #include "core/text/number.h"
 #include "core/text/scan.h"
 
@@ -9,9 +10,7 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -70,84 +69,6 @@ std::optional<Call> call_at(std::string_view text) {
   return Call{.length = length + 1, .array = array, .floats = is_among(name, kFloats)};
 }
 
-// Processes write their lines in any order, so a line's place in a log says nothing about its rank
-// if the line names one:
-//
-//   [rank1]: _order=[1, -1]
-//   [rank0]: _order=[1, 1, -1, -1]     these are ranks 0 and 1, the second line first
-//
-// Megatron-LM logs one rank of each stage of the pipeline by its number among all, so that its
-// ranks are 0, n, 2n and so on; and where the overlap of expert parallelism cuts chunks into
-// layers, a second line, whose list is the one that is captured.
-constexpr std::string_view kMegatronOrder = "ORDER [";
-constexpr std::string_view kMegatronLayerOrder = "ORDER after overlap_moe_expert_parallel_comm [";
-
-// A list that stands in a line of a log.
-struct LoggedList {
-  std::optional<std::uint32_t> rank;  ///< nullopt: the line names none
-  Span place;                         ///< of the rank's number, or where the line begins
-  std::size_t begin = 0;              ///< its first entry among those of all lists
-};
-
-constexpr const char* kLoggedCure =
-    "give the lines of one pipeline, ranks 0 and up, or take the ranks out of the lines";
-
-std::string in_small_letters(std::string_view text) {
-  std::string small(text);
-  std::transform(small.begin(), small.end(), small.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return small;
-}
-
-Refusal refused(const LoggedList& list, std::string message) {
-  return malformed(list.place, std::move(message), kLoggedCure);
-}
-
-// Reads what a line says in front of its list; `offset` is where the line begins in the text.
-LoggedList logged_list(std::string_view prefix, std::size_t offset) {
-  LoggedList list{.place = span_of(offset, offset + 1)};
-  const std::string small = in_small_letters(prefix);
-  const std::size_t word = small.rfind("rank");
-  if (word == std::string::npos) return list;
-  const std::size_t digits = std::min(small.find_first_not_of(" =:#_", word + 4), small.size());
-  std::uint32_t rank = 0;
-  const auto read = std::from_chars(small.data() + digits, small.data() + small.size(), rank);
-  if (read.ec != std::errc{}) return list;
-  list.rank = rank;
-  list.place = span_of(offset + digits, offset + as_index(read.ptr - small.data()));
-  return list;
-}
-
-enum class Numbered { OneByOne, ByStages };
-
-// The lists in the order of their ranks, 0 and up; in the order of their lines if none names its
-// rank. Refuses lists of which only some do, and ranks that are missing or occur twice.
-Read<std::vector<std::size_t>> order_of_ranks(const std::vector<LoggedList>& lists,
-                                              Numbered numbered) {
-  std::vector<std::size_t> order(lists.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  const auto named = [](const LoggedList& list) { return list.rank.has_value(); };
-  if (std::none_of(lists.begin(), lists.end(), named)) return order;
-  const auto unnamed = std::find_if_not(lists.begin(), lists.end(), named);
-  if (unnamed != lists.end()) {
-    return refused(*unnamed, "this line does not say its rank, and others do");
-  }
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return *lists[a].rank < *lists[b].rank; });
-  const std::uint32_t second = numbered == Numbered::ByStages ? *lists[order[1]].rank : 1;
-  const std::size_t step = std::max<std::uint32_t>(second, 1);
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    const LoggedList& list = lists[order[i]];
-    const std::size_t rank = i * step;
-    if (*list.rank == rank) continue;
-    return refused(list, *list.rank < rank ? fmt::format("rank {} has a second line", *list.rank)
-                                           : fmt::format("rank {} has a line, and rank {} has none",
-                                                         *list.rank, rank));
-  }
-  return order;
-}
-
 class Reader {
  public:
   Reader(std::string_view text, const Limits& limits) : text_(text), limits_(limits) {}
@@ -162,9 +83,7 @@ class Reader {
     }
     std::size_t logged = find_assignment(at_);
     if (logged == text_.size()) {
-      for (const std::string_view name : {kMegatronOrder, kMegatronLayerOrder}) {
-        if (find_named(name, at_) < text_.size()) megatron_ = name;
-      }
+      megatron_ = megatron_words(text_, at_);
       logged = find_logged(at_);
     }
     Maybe refusal = logged < text_.size() ? read_log(logged)
@@ -273,18 +192,7 @@ class Reader {
   }
 
   [[nodiscard]] std::size_t find_logged(std::size_t from) {
-    return megatron_.empty() ? find_assignment(from) : find_named(megatron_, from);
-  }
-
-  // The same of the list that the words end with, which are none in a comment.
-  [[nodiscard]] std::size_t find_named(std::string_view words, std::size_t from) const {
-    for (std::size_t at = text_.find(words, from); at < text_.size();
-         at = text_.find(words, at + 1)) {
-      const std::size_t line = text_.rfind('\n', at) + 1;
-      const bool comment = text_.substr(line, at - line).find('#') != std::string_view::npos;
-      if (!comment) return at + words.size() - 1;
-    }
-    return text_.size();
+    return megatron_.empty() ? find_assignment(from) : list_behind(megatron_, text_, from);
   }
 
   // The place at which the list behind the next `order=` begins; the end of the text if there is
