@@ -128,7 +128,8 @@ struct LayerBackward {
   /// own.
   std::vector<double> grad_input_magnitudes;
   LayerWeights grads;  ///< of this microbatch; never rounded, whoever adds them rounds
-  /// Sums of the absolute values of the terms, for norms and biases, which are sums over rows.
+  /// Sums of the absolute values of the terms, for norms and biases, which are sums over rows, and
+  /// for a router, whose choices have a gradient that is a sum over columns.
   LayerWeights magnitudes;
   std::vector<double> grad_probabilities;
   std::vector<double> probability_magnitudes;  ///< sums of the absolute values of their terms

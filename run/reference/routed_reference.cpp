@@ -115,14 +115,17 @@ LayerBackward routed_backward(const LayerForm& form, const LayerWeights& weights
   const auto by_logits = [&](const Values& grad_probabilities) {
     return reference::router_gradients(of, saved.logits, saved.choices, grad_probabilities);
   };
+  const auto of_terms = [&] { return by_logits(swiglu.magnitudes).magnitudes; };
   const Values grad_logits =
       store(Place::GradLogits,
             by_logits(stored(swiglu.probabilities, DataType::Fp32, store.rounding())).logits,
-            [&](const Values&) { return by_logits(swiglu.magnitudes).magnitudes; });
+            [&](const Values&) { return of_terms(); });
   if (for_weights) {
     const Values rows = reference::repeated(saved.normed, form.hidden, form.top_k);
     result.grads.first = store.weight_gradient(products.first, grad_middle, rows);
     result.grads.router = reference::weight_gradient(products.router, grad_logits, saved.normed);
+    result.magnitudes.router =
+        reference::weight_gradient(products.router, of_terms(), absolute(saved.normed));
   }
   if (wanted == Wanted::WeightGradients) return result;
 
