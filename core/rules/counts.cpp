@@ -422,16 +422,16 @@ void layers_per_chunk(const Context& context, Findings& out) {
       const std::int64_t layers = rank.layers.values[c];
       const Severity severity = layers == 0 ? Severity::Warning : Severity::Error;
       if (layers >= 1 || !out.found(severity)) continue;
-      out.report(
-          {.severity = severity,
-           .message =
-               fmt::format("{}{} is declared to have {}{}",
-                           rank.layers.form == Layers::Form::Count ? "every chunk"
-                                                                   : fmt::format("chunk {}", c + 1),
-                           words::on_order(context, order), counted(layers, "layer"),
-                           layers == 0 ? ": nothing of it is captured" : ""),
-           .help = {.text = layers == 0 ? "leave it out of the order if it is not to be captured"
-                                        : "a chunk has at least one layer, or none"}});
+      out.report({.severity = severity,
+                  .message = fmt::format("{}{} is declared to have {}{}",
+                                         rank.layers.form == Layers::Form::Count
+                                             ? "every chunk"
+                                             : fmt::format("chunk {}", c + 1),
+                                         words::on_order(context, order), counted(layers, "layer"),
+                                         layers == 0 ? ": nothing of it is captured" : ""),
+                  .help = {.text = layers == 0 ? "right if it holds the embedding or the loss "
+                                                 "alone; else declare its layers"
+                                               : "a chunk has at least one layer, or none"}});
     }
     const auto chunks = as_index(rank.chunks);
     const auto mismatch = [&](std::size_t length, std::string_view what) {
