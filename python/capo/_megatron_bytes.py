@@ -18,7 +18,6 @@ _SIZES = {
     "expert_tensor_parallel": "expert_tensor_parallel_size",
 }
 
-
 # Megatron-LM's --fp8-recipe by capo's names.
 _RECIPES = {"delayed": "delayed", "tensorwise": "current", "blockwise": "block", "mxfp8": "mxfp8"}
 
@@ -58,13 +57,14 @@ def _experts(args, sizes):
 
 
 def configuration_of(args):
+    """The sizes that are stated, each by its name in model.json; Underived where bytes do not follow from them."""
     sizes = {ours: args.number(theirs) for ours, theirs in _SIZES.items()}
     sizes["ffn"] = args.number("ffn_hidden_size") or (sizes["hidden"] and 4 * sizes["hidden"])
     if args.multi_latent_attention:
         sizes |= {"latent": _latent(args), "head_size": None}
     elif args.group_query_attention or isinstance(args.num_query_groups, int):
         groups, tensor = args.number("num_query_groups"), args.number("tensor_model_parallel_size", 1)
-        # Ranks outnumber groups: each holds the keys and values of one.
+        # Where ranks outnumber groups each holds the keys and values of one.
         sizes["kv_heads"] = tensor if groups and groups < tensor and tensor % groups == 0 else groups
     if args.qk_layernorm and not args.multi_latent_attention:
         sizes["qk_norm"] = True

@@ -2,8 +2,8 @@
 
 Arguments come as Megatron has them in hand: the namespace of its parser, a TransformerConfig, a
 container of Megatron-Bridge's, a mapping of names or of flags, as recipes in YAML have them, or the
-flags of a training command, as a list or as one text. Names are today's; those of a config that differ are known too
-(``num_moe_experts``). What is left out has Megatron's default.
+flags of a training command, as a list or as one text. Names are today's; those of a config that
+differ are known too (``num_moe_experts``). What is left out has Megatron's default.
 """
 
 import difflib
@@ -406,7 +406,7 @@ def _modules(args, named, pp, overlap, notes):
         flags |= {"fuse_wgrad_accumulation": True, "grad_added_to_main_grad": True}
     layer = {"kind": "transformer-layer", "flags": flags}
     modules = {"layer": layer}
-    if "dense" in named[0] + sum(named[1:], []):
+    if any("dense" in stage for stage in named):
         modules = {kind: layer | {"mlp": kind} for kind in ("dense", "experts")}
     elif configuration.get("experts"):
         layer["mlp"] = "experts"

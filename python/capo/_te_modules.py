@@ -69,9 +69,11 @@ def recipes_of(named, callables):
 
     A recipe that capo does not know, and TransformerEngine's default, make copies as all of them do.
     """
-    enabled = named.get("enabled") if named.get("enabled") is not None else named.get("fp8_enabled")
+    def said(*names):
+        return next((named[name] for name in names if named.get(name) is not None), None)
+
+    enabled, recipe = said("enabled", "fp8_enabled"), said("recipe", "fp8_recipe")
     each = list(enabled) if isinstance(enabled, (tuple, list)) else [enabled] * callables
-    recipe = named.get("recipe") if named.get("recipe") is not None else named.get("fp8_recipe")
     word = next((_RECIPES[base.__name__] for base in type(recipe).__mro__ if base.__name__ in _RECIPES), "current")
     wide = getattr(recipe, "backward_override", None) == "high_precision"
     quantized = {"recipe": word, "flags": {"high_precision_backward": True} if wide else {}}

@@ -58,11 +58,10 @@ def orders(
 ):
     """The list of each rank, as Megatron hands it to TransformerEngine, or that of one ``rank``.
 
-    ``layers`` are those of each chunk that can be captured, one each if not given, or a list of them for each rank.
-    With ``overlap``
-    (``overlap_moe_expert_parallel_comm``) the order is layer by layer, and ``delayed_wgrad``
-    (``delay_wgrad_compute``) gives weight gradients entries of their own. ``runtime`` is the order
-    that is executed, not the one that is captured. What makes Megatron's functions raise is a
+    ``layers`` are those of each chunk that can be captured, one each if not given, or a list of them
+    for each rank. With ``overlap`` (``overlap_moe_expert_parallel_comm``) the order is layer by
+    layer, and ``delayed_wgrad`` (``delay_wgrad_compute``) gives weight gradients entries of their
+    own. ``runtime`` is the order that is executed, not the one that is captured. What makes Megatron's functions raise is a
     ValueError with their words.
 
     >>> from capo import megatron
@@ -182,10 +181,10 @@ def check(args_or_config, *, plan=None, comm=None, profiles=("sound", "mcore")):
 
     ``args_or_config`` is what Megatron has in hand: the namespace of its parser, a TransformerConfig
     with the sizes of the run, a container of Megatron-Bridge's with ``model`` and ``train``, a mapping
-    of names or of flags, or flags, a list or one text. ``plan`` is,
-    unless given, TransformerEngine's reuse of buffers where ``cuda_graph_impl`` is ``transformer_engine``, that of
-    Megatron's own graphs where it is ``local`` and they hold whole layers, over several ranks and without the
-    overlap, and none otherwise.
+    of names or of flags, or flags, a list or one text. ``plan`` is, unless given, TransformerEngine's
+    reuse of buffers where ``cuda_graph_impl`` is ``transformer_engine``, that of Megatron's own graphs
+    where it is ``local`` and they hold whole layers, over several ranks and without the overlap, and
+    none otherwise.
 
     >>> import capo
     >>> flags = "--pipeline-model-parallel-size 4 --num-layers 16 --num-microbatches 8"

@@ -231,9 +231,8 @@ TEST(RunCommand, AModelThatIsTooLargeIsRefusedInWords) {
             "capo runs\n");
 }
 
-// One linear of 8 tokens, 16 x 16, two microbatches: 3 products of 2048 multiply-adds each.
-// Where one row outweighs all others, as behind these layers, the terms of its gradient by a choice
-// may cancel: here to a fifteenth, which makes a rounding on an edge an error of 0.0074.
+// Behind these layers one row outweighs all others, and the terms of its gradient by a choice
+// cancel to a fifteenth, so that a rounding on an edge makes an error of 0.0074 of the sum.
 TEST(RunCommand, ARoutersGradientIsComparedByItsTerms) {
   constexpr const char* kShape = R"("dtype": "bf16", "shape": {"tokens": 16, "hidden": 24, )";
   const ScratchFolder folder;
@@ -255,6 +254,7 @@ TEST(RunCommand, ARoutersGradientIsComparedByItsTerms) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
 }
 
+// One linear of 8 tokens, 16 x 16, two microbatches: 3 products of 2048 multiply-adds each.
 TEST(RunCommand, TheComparisonWithFloat64IsBoundedAndSaysHowMuchItTakes) {
   const auto run = [](const char* float64, const char* limit) {
     return run_capo({"run", "--device", "host", "--order", kSound, "--float64", float64,

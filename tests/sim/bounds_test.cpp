@@ -33,8 +33,9 @@ TEST(Bounds, MoreMemoryIsALowerBound) {
   EXPECT_EQ(at(1000), 27);
 }
 
-// Behind its backward a microbatch keeps half of what its forward took, and two fifths are left for
-// others: each must be done before the next one begins, and a rank waits 4 for each backward.
+// A microbatch keeps half of what its forward took until its weight gradient, and two fifths are
+// left for others: each must be done before the next one begins, and a rank waits 4 for each
+// backward.
 TEST(Bounds, MemoryThatHoldsNoMicrobatchOffersNoWork) {
   const auto s = simulate_text(
       "capo 1\nplacement loop\nranks 3\n"
@@ -49,7 +50,7 @@ TEST(Bounds, MemoryThatHoldsNoMicrobatchOffersNoWork) {
   EXPECT_EQ((*s)->makespan(), 14);
 }
 
-// What is left is nothing but for rounding, however little a weight gradient keeps.
+// Rounding alone is left, and however little a weight gradient keeps, no microbatch fits into it.
 TEST(Bounds, RoundingOffersNoWork) {
   const auto s = simulate_named({.name = "zb", .ranks = 5, .microbatches = 2, .memory_limit = 1},
                                 {.costs = costs("f=3,b=1,w=6"),

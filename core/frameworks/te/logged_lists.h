@@ -44,8 +44,8 @@ struct LoggedList {
 
 enum class Numbered { OneByOne, ByStages };
 
-/// The lists in the order of their ranks, 0 and up; in the order of their lines if none names its
-/// rank. Refuses lists of which only some do, and ranks that are missing or occur twice.
+/// Two lists or more in the order of their ranks, 0 and up; in the order of their lines if none
+/// names its rank. Refuses lists of which only some do, and ranks that are missing or occur twice.
 [[nodiscard]] Read<std::vector<std::size_t>> order_of_ranks(const std::vector<LoggedList>& lists,
                                                             Numbered numbered);
 
